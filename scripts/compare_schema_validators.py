@@ -5,7 +5,8 @@
 
 BENCH is kvasir_schema_verdicts. Every instance that a guide accepts has to be valid, and every sample that a guide
 gives. Instances that are valid and rejected are counted and the commonest reasons shown, because guides are narrower:
-members come in an order, integers have no fraction. FILE is lines of JSON with schemas, whose keywords set how often
+members come in an order, integers have no fraction. Some instances have a key twice: none may pass, whatever the schema.
+FILE is lines of JSON with schemas, whose keywords set how often
 each keyword is drawn. Exit code 1: a guide accepted what is not valid.
 """
 import argparse
@@ -163,8 +164,11 @@ class Generator:
         if kind == "array":
             prefix = schema.get("prefixItems", [])
             count = r.randint(0, 4)
-            return [self.likely(prefix[i] if i < len(prefix) else schema.get("items", True), depth - 1, root)
-                    for i in range(count)]
+            items = [self.likely(prefix[i] if i < len(prefix) else schema.get("items", True), depth - 1, root)
+                     for i in range(count)]
+            if items and r.random() < (0.3 if "uniqueItems" in schema else 0.05):
+                items.append(r.choice(items))
+            return items
         for _ in range(40):
             value = self.value(0)
             if type(value).__name__ == {"null": "NoneType", "boolean": "bool", "integer": "int", "number": "float",
@@ -179,6 +183,33 @@ class Generator:
             keys = sorted(value, key=lambda key: list(given).index(key) if key in given else len(given))
             return {key: self.ordered(value[key], given.get(key)) for key in keys}
         return value
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def repeated(value, r):
+    """The value's text with some member once more, where it has an object with members."""
+    if isinstance(value, dict) and value:
+        members = [f"{compact(key)}:{repeated(child, r)}" for key, child in value.items()]
+        if r.random() < 0.7:
+            members.insert(r.randint(0, len(members)), r.choice(members))
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(repeated(child, r) for child in value) + "]"
+    return compact(value)
+
+
+class RepeatedKey(Exception):
+    """An object has a key twice."""
+
+
+def without_repeated_keys(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise RepeatedKey
+    return members
 
 
 def validator(schema):
@@ -202,9 +233,12 @@ def main():
         values = [generator.likely(schema, 4, schema) for _ in range(args.instances - 2)]
         values = [generator.ordered(value, schema) for value in values] + [generator.value(2) for _ in range(2)]
         schemas[str(i)] = schema
-        lines.append({"name": str(i), "schema": schema, "tests": [{"data": value} for value in values]})
+        texts = [compact(value) for value in values]
+        texts += [repeated(value, generator.random) for value in values[:2] if isinstance(value, (dict, list))]
+        tests = ",".join(f'{{"data":{text}}}' for text in texts)
+        lines.append(f'{{"name":"{i}","schema":{compact(schema)},"tests":[{tests}]}}')
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
-        file.write("".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines))
+        file.write("".join(line + "\n" for line in lines))
         file.flush()
         done = subprocess.run([args.bench, "--samples", str(args.samples), file.name], capture_output=True, text=True,
                               check=False)
@@ -220,7 +254,11 @@ def main():
         # Exact numbers: as floats, 0.07 is no multiple of 0.01.
         exact = json.loads(json.dumps(schemas[name]), parse_float=decimal.Decimal)
         try:
-            is_valid = validator(exact).is_valid(json.loads(text, parse_float=decimal.Decimal))
+            value = json.loads(text, parse_float=decimal.Decimal, object_pairs_hook=without_repeated_keys)
+            is_valid = validator(exact).is_valid(value)
+        except RepeatedKey:
+            counts["with a key twice"] += 1
+            is_valid = False
         except (RecursionError, decimal.DecimalException):
             counts["not judged"] += 1  # a reference to itself, or a number too long to divide
             continue

@@ -60,6 +60,16 @@ class TokenTrie {
   bool has_children(NodeId node) const { return nodes_[node].skip > node + 1; }
   const ByteSet& first_bytes() const { return first_bytes_; }
 
+  // The child with this byte; kNoNode: there is none.
+  static constexpr NodeId kNoNode = 0;  // the root, which is nobody's child
+  NodeId child(NodeId node, unsigned char byte) const {
+    if (const Fan* fan = this->fan(node)) return fan->bytes.test(byte) ? fan_child(*fan, byte) : kNoNode;
+    for (NodeId next = node + 1; next < skip(node); next = skip(next)) {
+      if (nodes_[next].byte == byte) return next;
+    }
+    return kNoNode;
+  }
+
   std::span<const Entry> entries_at(NodeId node) const { return between(node, node + 1); }
   std::span<const Entry> entries_below(NodeId node) const { return between(node + 1, nodes_[node].skip); }
   std::span<const Entry> entries_within(NodeId node) const { return between(node, nodes_[node].skip); }  // both

@@ -27,13 +27,16 @@ struct Place {
 struct Config {
   std::vector<Place> places;  // ascending, each once
   RowId boundary = kNoRow;    // a row that begins here
+  RowId recorded = kNoRow;    // .. behind a text that is recorded (TextMark)
   bool at_text_start = false;
 
   void clear() {
     places.clear();
     boundary = kNoRow;
+    recorded = kNoRow;
     at_text_start = false;
   }
+  bool is_dead() const { return places.empty() && boundary == kNoRow && recorded == kNoRow; }
 };
 
 }  // namespace kvasir::grammar

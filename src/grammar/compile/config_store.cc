@@ -17,6 +17,7 @@ std::uint64_t hash_of_config(const Config& config) {
     mix(place.terminal);
   }
   mix(config.places.size());
+  if (config.recorded != kNoRow) mix(config.recorded);
   return hash;
 }
 
@@ -26,7 +27,7 @@ ConfigId ConfigStore::intern(const Config& config, bool& is_new) {
   const std::uint64_t hash = hash_of_config(config);
   const ConfigId found = found_.find(hash, [&](ConfigId id) {
     const Stored& stored = configs_[id];
-    return stored.boundary == config.boundary && stored.at_text_start == config.at_text_start &&
+    return stored.boundary == config.boundary && stored.recorded == config.recorded && stored.at_text_start == config.at_text_start &&
            std::ranges::equal(places(stored), config.places);
   });
   is_new = found == IdTable::kNone;
@@ -34,6 +35,7 @@ ConfigId ConfigStore::intern(const Config& config, bool& is_new) {
   configs_.push_back({.first_place = static_cast<std::uint32_t>(places_.size()),
                       .num_places = static_cast<std::uint32_t>(config.places.size()),
                       .boundary = config.boundary,
+                      .recorded = config.recorded,
                       .at_text_start = config.at_text_start});
   places_.insert(places_.end(), config.places.begin(), config.places.end());
   const ConfigId id = records_.grow();
@@ -46,6 +48,7 @@ void ConfigStore::read(ConfigId id, Config& config) const {
   const std::span<const Place> own = places(stored);
   config.places.assign(own.begin(), own.end());
   config.boundary = stored.boundary;
+  config.recorded = stored.recorded;
   config.at_text_start = stored.at_text_start;
 }
 

@@ -26,6 +26,9 @@ class ConfigStore {
     bool is_accepting = false;  // the grammar's text may end here
     bool must_end = false;      // .. and nothing may follow
     bool is_ambiguous = false;  // more places than a text may have; nothing may follow
+    bool at_text_start = false;
+    bool is_recording = false;  // a text that is recorded may have begun
+    bool may_be_taken = false;  // .. and which ones were recorded before may rule out how it goes on
   };
 
   // Requires: places that ascend, each once. `is_new` tells whether record() has to be set.
@@ -44,6 +47,7 @@ class ConfigStore {
     std::uint32_t first_place = 0;  // in places_
     std::uint32_t num_places = 0;
     RowId boundary = kNoRow;
+    RowId recorded = kNoRow;
     bool at_text_start = false;
   };
   std::span<const Place> places(const Stored& stored) const {

@@ -69,45 +69,103 @@ void MaskStore::add(const Walk& walk) {
   tokens_.insert(tokens_.end(), walk.tokens.begin(), walk.tokens.end());
 }
 
-void MaskStore::add(RowId row, TerminalId terminal, ByteStateId state, const Remainders& remainders) {
-  const Walk* found = &walk(remainders, state, /*keeps_all_ends=*/false);
+// A terminal whose text is recorded, and whose scope was there before the token, or has another text of it.
+void MaskStore::note_recorded(const TextMark& mark, const SharedRemainders& remainders) {
+  const std::uint32_t num_levels = mark.num_levels();
+  if (passed_.num_opened <= num_levels) {
+    recorded_.terminals.push_back({.remainders = remainders,
+                                   .mark = mark,
+                                   .num_closed = passed_.num_closed + num_levels - passed_.num_opened,
+                                   .has_begun = is_place_});
+  }
+  if ((passed_.texts >> num_levels & 1) == 0) return;
+  const auto add_all = [&](std::span<const TokenTrie::Entry> entries) {
+    for (const TokenTrie::Entry& entry : entries) recorded_.doubtful.push_back(entry.token);
+  };
+  for (const TokenTrie::NodeId top : remainders->tops) add_all(vocabulary_.trie().entries_below(top));
+  if (remainders->merged) add_all(remainders->merged->entries_below(0));
+}
+
+void MaskStore::pass(const TextMark& mark) {
+  switch (mark.kind) {
+    case TextMark::Kind::kNone:
+      return;
+    case TextMark::Kind::kOpen:
+      ++passed_.num_opened;
+      passed_.texts <<= 1;
+      return;
+    case TextMark::Kind::kClose:
+      passed_.texts >>= 1;
+      if (passed_.num_opened > 0) {
+        --passed_.num_opened;
+      } else {
+        ++passed_.num_closed;
+      }
+      return;
+    case TextMark::Kind::kRecord:
+      passed_.texts |= 1U << mark.num_levels();
+  }
+}
+
+void MaskStore::add(RowId row, TerminalId terminal, ByteStateId state, const SharedRemainders& remainders) {
+  const TextMark& mark = rows_.mark(terminal);
+  if (mark.is_record()) note_recorded(mark, remainders);
+  const Walk* found = &walk(*remainders, state, /*keeps_all_ends=*/false);
   if (found->passed_over == 0 && found->ends == nullptr) {
     add(*found);
     return;
   }
   const RowId behind = rows_.advance(row, terminal);
   if (found->passed_over != 0 && (found->passed_over & first_classes(behind)) != 0) {
-    found = &walk(remainders, state, /*keeps_all_ends=*/true);
+    found = &walk(*remainders, state, /*keeps_all_ends=*/true);
   }
   add(*found);
-  if (found->ends != nullptr) add_behind(behind, *found->ends);
+  if (found->ends == nullptr) return;
+  const Passed passed = passed_;
+  const bool is_place = is_place_;
+  is_place_ = false;
+  pass(mark);
+  add_behind(behind, found->ends);
+  passed_ = passed;
+  is_place_ = is_place;
 }
 
-void MaskStore::add_behind(RowId row, const Remainders& remainders) {
-  const std::pair<RowId, std::uint64_t> key = {row, remainders.id};
+void MaskStore::add_behind(RowId row, const SharedRemainders& remainders) {
+  const Behind key = {row, remainders->id, passed_};
   if (std::ranges::find(seen_behind_, key) != seen_behind_.end()) return;
   seen_behind_.push_back(key);
   for (std::size_t i = 0; i < rows_.wanted(row).size(); ++i) {  // the row may move
     const RowStore::Wanted wanted = rows_.wanted(row)[i];
-    if ((states_.live(wanted.state) & remainders.first_bytes).empty()) continue;
+    if ((states_.live(wanted.state) & remainders->first_bytes).empty()) continue;
     add(row, wanted.terminal, wanted.state, remainders);
   }
 }
 
-StoredMask MaskStore::mask(std::span<const Place> places, RowId boundary) {
+void MaskStore::add_row(RowId row) {
+  if (row == kNoRow) return;
+  tokens_.insert(tokens_.end(), rows_.tokens(row).begin(), rows_.tokens(row).end());
+  for (std::size_t i = 0; i < rows_.wanted(row).size(); ++i) {
+    const RowStore::Wanted wanted = rows_.wanted(row)[i];
+    add(row, wanted.terminal, wanted.state, vocabulary_.whole());
+  }
+}
+
+StoredMask MaskStore::mask(std::span<const Place> places, RowId boundary, RowId recorded) {
   based_.clear();
   tokens_.clear();
   held_.clear();
   seen_behind_.clear();
-  for (const Place& place : places) add(place.row, place.terminal, place.state, *vocabulary_.whole());
-  if (boundary != kNoRow) {
-    tokens_.insert(tokens_.end(), rows_.tokens(boundary).begin(), rows_.tokens(boundary).end());
-    for (std::size_t i = 0; i < rows_.wanted(boundary).size(); ++i) {
-      const RowStore::Wanted wanted = rows_.wanted(boundary)[i];
-      add(boundary, wanted.terminal, wanted.state, *vocabulary_.whole());
-    }
-  }
-  return joined();
+  recorded_ = {};
+  passed_ = {};
+  is_place_ = true;
+  for (const Place& place : places) add(place.row, place.terminal, place.state, vocabulary_.whole());
+  is_place_ = false;
+  add_row(boundary);
+  if (recorded != kNoRow) passed_.texts = 3;  // of either level
+  add_row(recorded);
+  StoredMask mask = joined();
+  if (!recorded_.empty()) mask.recorded = std::make_shared<const RecordedTerminals>(std::move(recorded_));
+  return mask;
 }
 
 StoredMask MaskStore::joined_dense() {

@@ -28,15 +28,28 @@ class MaskStore {
   // All outlive this. At most max_bytes of walks are kept.
   MaskStore(const Vocabulary& vocabulary, ByteStates& states, RowStore& rows, std::size_t max_bytes);
 
-  // The tokens that may follow places and a row (kNoRow: none).
-  StoredMask mask(std::span<const Place> places, RowId boundary);
+  // The tokens that may follow places and two rows (kNoRow: none).
+  StoredMask mask(std::span<const Place> places, RowId boundary, RowId recorded);
 
   std::size_t size_bytes() const { return size_bytes_; }
 
  private:
-  void add(RowId row, TerminalId terminal, ByteStateId state, const Remainders& remainders);
+  using SharedRemainders = std::shared_ptr<const Remainders>;
+  // Scopes and recorded texts between a token's start and a place within it.
+  struct Passed {
+    std::uint32_t num_closed = 0;  // scopes of before
+    std::uint32_t num_opened = 0;  // scopes that are still open
+    std::uint32_t texts = 0;       // bit i: a text was recorded in the scope i levels around the innermost
+
+    friend bool operator==(const Passed&, const Passed&) = default;
+  };
+
+  void add(RowId row, TerminalId terminal, ByteStateId state, const SharedRemainders& remainders);
   // Adds the tokens that go on from the remainders with what the row waits for.
-  void add_behind(RowId row, const Remainders& remainders);
+  void add_behind(RowId row, const SharedRemainders& remainders);
+  void add_row(RowId row);
+  void note_recorded(const TextMark& mark, const SharedRemainders& remainders);
+  void pass(const TextMark& mark);
   const Walk& walk(const Remainders& remainders, ByteStateId state, bool keeps_all_ends);
   std::shared_ptr<const Walk> find_walk(const Remainders& remainders, ByteStateId state, bool keeps_all_ends);
   // The classes of the first characters of what the row waits for.
@@ -66,7 +79,17 @@ class MaskStore {
   std::vector<const Walk*> based_;  // walks with a base
   std::vector<TokenId> tokens_;
   std::vector<std::shared_ptr<const Walk>> held_;             // that are not kept
-  std::vector<std::pair<RowId, std::uint64_t>> seen_behind_;  // rows with remainders
+  struct Behind {
+    RowId row = 0;
+    std::uint64_t remainders = 0;
+    Passed passed;
+
+    friend bool operator==(const Behind&, const Behind&) = default;
+  };
+  std::vector<Behind> seen_behind_;
+  RecordedTerminals recorded_;
+  Passed passed_;
+  bool is_place_ = false;  // the terminal at hand has begun before the token
   TokenMask in_list_;                                         // empty between masks
 };
 

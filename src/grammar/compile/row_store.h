@@ -55,6 +55,7 @@ class RowStore {
   // The row that goes on as any of these do. Requires: at least one.
   RowId join(std::span<const RowId> rows);
 
+  const TextMark& mark(TerminalId terminal) const { return grammar_.terminals[terminal].mark; }
   std::span<const Wanted> wanted(RowId row) const { return rows_[row].wanted; }
   std::span<const TokenId> tokens(RowId row) const { return rows_[row].tokens; }  // ascending
   // The grammar's text may end here.

@@ -10,6 +10,7 @@
 
 #include "grammar/atlas.h"
 #include "grammar/bitmask.h"
+#include "grammar/compile/recorded_terminal.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::grammar {
@@ -21,6 +22,7 @@ struct StoredMask {
   std::vector<TokenId> tokens;            // not in the base, each once, in no order
   std::int32_t count = 0;
   TokenId only = kNoToken;                // when count is 1
+  std::shared_ptr<const RecordedTerminals> recorded = nullptr;  // null: there are none
 
   void write_to(TokenMask& mask) const {
     if (base != nullptr) {
@@ -38,7 +40,9 @@ struct StoredMask {
   // Without a base that a walk has too.
   std::size_t size_bytes() const {
     const bool owns_base = base != nullptr && base.use_count() == 1;
-    return sizeof(*this) + (removed.capacity() + tokens.capacity()) * sizeof(TokenId) + (owns_base ? base->size_bytes() : 0);
+    const std::size_t num_recorded = recorded == nullptr ? 0 : recorded->terminals.size();
+    return sizeof(*this) + (removed.capacity() + tokens.capacity()) * sizeof(TokenId) +
+           num_recorded * sizeof(RecordedTerminal) + (owns_base ? base->size_bytes() : 0);
   }
 };
 

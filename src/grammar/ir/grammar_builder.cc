@@ -9,7 +9,7 @@ namespace kvasir::grammar {
 namespace {
 
 bool is_plain(const Part& part) {
-  return part.kind == Part::Kind::kTerminal && part.terminal.form == TextForm::kPlain;
+  return part.kind == Part::Kind::kTerminal && part.terminal.form == TextForm::kPlain && part.terminal.mark == TextMark();
 }
 
 }  // namespace

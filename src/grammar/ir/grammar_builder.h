@@ -31,6 +31,11 @@ class GrammarBuilder {
 
   static Part text(TermId term) { return {.terminal = {term, TextForm::kPlain}}; }
   static Part text(Terminal terminal) { return {.terminal = terminal}; }
+  // The plain text with a mark; it stays a terminal of its own. Requires: a plain part that has no empty text.
+  static Part marked(Part part, const TextMark& mark) {
+    part.terminal.mark = mark;
+    return part;
+  }
   static Part token(TokenId token) { return {.kind = Part::Kind::kToken, .value = static_cast<std::uint32_t>(token)}; }
   static Part rule(RuleId rule) { return {.kind = Part::Kind::kRule, .value = rule}; }
 

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMaxSearchedStates = 100'000;
 constexpr std::size_t kMaxRuleDepth = 5'000;
+constexpr std::size_t kMaxFailed = 100;
+constexpr int kMaxDraws = 8;
 constexpr std::size_t kMaxTextBytes = 1 << 20;
 constexpr std::size_t kByte = 1 << 20;  // of a distance; a step is 1, so that no way goes in a circle
 
@@ -53,12 +55,12 @@ TextSampler::TextSampler(const Grammar& grammar, ByteStates& states)
 
 const std::optional<std::string>& TextSampler::shortest(TerminalId terminal) {
   auto& known = shortest_[terminal];
-  if (!known) known = shortest_from(states_.start(grammar_.terminals[terminal]));
+  if (!known) known = shortest_from(states_.start(grammar_.terminals[terminal]), {});
   return *known;
 }
 
-// Breadth first, so the first end is a nearest one.
-std::optional<std::string> TextSampler::shortest_from(ByteStateId start) {
+// Breadth first, so the first end is a nearest one. A state is met once more for each text that is taken.
+std::optional<std::string> TextSampler::shortest_from(ByteStateId start, const std::vector<std::string>& taken) {
   if (start == kDeadState) return std::nullopt;
   struct Reached {
     ByteStateId state;
@@ -66,18 +68,18 @@ std::optional<std::string> TextSampler::shortest_from(ByteStateId start) {
     unsigned char byte;
   };
   std::vector<Reached> reached = {{start, 0, 0}};
-  std::unordered_map<ByteStateId, bool> is_reached = {{start, true}};
+  std::unordered_map<ByteStateId, std::size_t> num_meetings = {{start, 1}};
   for (std::size_t at = 0; at < reached.size() && reached.size() < kMaxSearchedStates; ++at) {
     const ByteStateId state = reached[at].state;
     if (states_.is_accepting(state)) {
       std::string text;
       for (std::size_t i = at; i != 0; i = reached[i].from) text.push_back(static_cast<char>(reached[i].byte));
       std::ranges::reverse(text);
-      return text;
+      if (std::ranges::find(taken, text) == taken.end()) return text;
     }
     for (const unsigned char byte : bytes_in_order()) {
       const ByteStateId next = states_.next(state, byte);
-      if (next != kDeadState && is_reached.try_emplace(next, true).second) reached.push_back({next, at, byte});
+      if (next != kDeadState && num_meetings[next]++ <= taken.size()) reached.push_back({next, at, byte});
     }
   }
   return std::nullopt;
@@ -144,6 +146,8 @@ void TextSampler::find_distances() {
 std::optional<std::string> TextSampler::least() {
   random_ = nullptr;
   text_.clear();
+  seen_ = {};
+  num_failed_ = 0;
   if (!append_rule(grammar_.start, 0)) return std::nullopt;
   return text_;
 }
@@ -151,6 +155,8 @@ std::optional<std::string> TextSampler::least() {
 std::optional<std::string> TextSampler::random(std::mt19937_64& random, std::size_t num_bytes) {
   random_ = &random;
   text_.clear();
+  seen_ = {};
+  num_failed_ = 0;
   max_bytes_ = num_bytes;
   num_steps_ = 0;
   if (!append_rule(grammar_.start, 0)) return std::nullopt;
@@ -174,25 +180,32 @@ bool TextSampler::append_from(NodeId node, std::size_t depth) {
     }
     const std::span<const Edge> edges = grammar_.nodes[node].edges.edges();
     if (grammar_.nodes[node].is_final && (!is_random() || edges.empty() || below(4) == 0)) return true;
-    const Edge* chosen = nullptr;
-    if (is_random()) {
-      std::vector<const Edge*> open;
-      for (const Edge& edge : edges) {
-        if (cost(edge) != kFar && distances_[edge.target] != kFar) open.push_back(&edge);
-      }
-      if (open.empty()) return false;
-      chosen = open[below(open.size())];
-    } else {
-      const auto by_length = [&](const Edge& edge) {
-        return distances_[edge.target] == kFar ? kFar : far_sum(cost(edge), distances_[edge.target]);
-      };
-      const auto best = std::ranges::min_element(edges, {}, by_length);
-      if (best == edges.end() || by_length(*best) == kFar) return false;
-      chosen = &*best;
+    std::vector<const Edge*> failed;
+    const Edge* chosen = choose(failed, node);
+    const std::size_t num_bytes = text_.size();
+    const SeenTexts::State seen = seen_.state();
+    while (chosen != nullptr && !append_edge(*chosen, depth)) {
+      if (++num_failed_ > kMaxFailed) return false;
+      text_.resize(num_bytes);
+      seen_.restore(seen);
+      failed.push_back(chosen);
+      chosen = choose(failed, node);
     }
-    if (!append_edge(*chosen, depth)) return false;
+    if (chosen == nullptr) return false;
     node = chosen->target;
   }
+}
+
+// Of the edges that have not failed; null: there is none.
+const Edge* TextSampler::choose(const std::vector<const Edge*>& failed, NodeId node) {
+  std::vector<const Edge*> open;
+  for (const Edge& edge : grammar_.nodes[node].edges) {
+    const bool is_open = cost(edge) != kFar && distances_[edge.target] != kFar;
+    if (is_open && std::ranges::find(failed, &edge) == failed.end()) open.push_back(&edge);
+  }
+  if (open.empty()) return nullptr;
+  if (is_random()) return open[below(open.size())];
+  return *std::ranges::min_element(open, {}, [&](const Edge* edge) { return far_sum(cost(*edge), distances_[edge->target]); });
 }
 
 bool TextSampler::append_edge(const Edge& edge, std::size_t depth) {
@@ -211,11 +224,40 @@ bool TextSampler::append_loop(const Loop& loop, std::size_t depth) {
 }
 
 bool TextSampler::append_terminal(TerminalId terminal) {
+  const TextMark& mark = grammar_.terminals[terminal].mark;
+  const bool is_appended = mark.is_record() ? append_recorded(terminal) : append_text(terminal);
+  if (mark.kind == TextMark::Kind::kOpen) seen_.open();
+  if (mark.kind == TextMark::Kind::kClose) seen_.close();
+  return is_appended;
+}
+
+bool TextSampler::append_text(TerminalId terminal) {
   if (is_random()) return append_at_random(states_.start(grammar_.terminals[terminal]));
   const auto& text = shortest(terminal);
   if (!text) return false;
   text_ += *text;
   return true;
+}
+
+// A text that its scope does not have.
+bool TextSampler::append_recorded(TerminalId terminal) {
+  const TextMark& mark = grammar_.terminals[terminal].mark;
+  const std::size_t begin = text_.size();
+  const auto record = [&] {
+    seen_.begin(mark);
+    seen_.append(std::string_view(text_).substr(begin));
+    return seen_.commit();
+  };
+  for (int i = 0; i < kMaxDraws && is_random(); ++i) {
+    if (append_at_random(states_.start(grammar_.terminals[terminal])) && record()) return true;
+    text_.resize(begin);
+  }
+  std::vector<std::string> taken;
+  seen_.for_each(mark.num_levels(), mark.group, [&](std::string_view text) { taken.emplace_back(text); });
+  const auto text = shortest_from(states_.start(grammar_.terminals[terminal]), taken);
+  if (!text) return false;
+  text_ += *text;
+  return record();
 }
 
 bool TextSampler::append_at_random(ByteStateId state) {
@@ -232,7 +274,7 @@ bool TextSampler::append_at_random(ByteStateId state) {
     text_.push_back(static_cast<char>(byte));
     state = states_.next(state, byte);
   }
-  const auto rest = shortest_from(state);
+  const auto rest = shortest_from(state, {});
   if (!rest) return false;
   text_ += *rest;
   return true;

@@ -10,6 +10,7 @@
 
 #include "grammar/bitmask.h"
 #include "grammar/compile/compiled_grammar.h"
+#include "grammar/ir/seen_texts.h"
 
 namespace kvasir::grammar {
 
@@ -19,7 +20,9 @@ struct DraftNode {
   TokenId token = kNoToken;
 };
 
-// A stack of places, one for each token. Copies are forks: they share the grammar.
+// A stack of places, one for each token. Copies are forks: they share the grammar. Beside the places stand the texts
+// that may not come again (TextMark): a mask is the grammar's, which is remembered, without the tokens that such a text
+// rules out.
 //
 // Thread safety: none for one matcher; copies may live on other threads.
 class GrammarMatcher {
@@ -32,6 +35,7 @@ class GrammarMatcher {
 
   // Whether the token may follow; if not, nothing changes.
   bool accept(TokenId token) {
+    if (grammar_->has_records()) return accept_recording(token);
     const ConfigId next = grammar_->advance(configs_.back(), token);
     if (next == kNoConfig) return false;
     configs_.push_back(next);
@@ -39,15 +43,15 @@ class GrammarMatcher {
   }
 
   // Forgets the last tokens. Requires: 0 <= num_tokens <= num_accepted().
-  void rollback(std::size_t num_tokens) { configs_.resize(configs_.size() - num_tokens); }
+  void rollback(std::size_t num_tokens) { rollback_to(configs_.size() - num_tokens); }
   std::size_t num_accepted() const { return configs_.size() - 1; }
   // Room for so many tokens, so that accepting them allocates nothing.
-  void reserve(std::size_t num_tokens) { configs_.reserve(num_tokens + 1); }
+  void reserve(std::size_t num_tokens);
 
   // Replaces the mask by the tokens that may follow. Requires: a mask of the vocabulary's size.
-  void fill(TokenMask& mask) const { grammar_->fill(configs_.back(), mask); }
+  void fill(TokenMask& mask) const;
   // How many tokens may follow, and the only one.
-  CompiledGrammar::Choices choices() const { return grammar_->choices(configs_.back()); }
+  CompiledGrammar::Choices choices() const;
   // The masks behind the tokens of a tree: masks[i] belongs to nodes[i], and is empty where the way to it is refused.
   // False: some way is. The matcher stays where it is. Requires: parents come before their children; as many masks.
   bool fill_tree(std::span<const DraftNode> nodes, std::span<TokenMask> masks);
@@ -59,13 +63,33 @@ class GrammarMatcher {
   bool is_exhausted() const { return grammar_->is_ambiguous(configs_.back()) || grammar_->is_exhausted(); }
 
   friend bool operator==(const GrammarMatcher& a, const GrammarMatcher& b) {
-    return a.grammar_ == b.grammar_ && a.configs_.back() == b.configs_.back();
+    return a.grammar_ == b.grammar_ && a.configs_.back() == b.configs_.back() && a.seen_ == b.seen_;
   }
 
  private:
+  bool accept_recording(TokenId token) const;
+  ConfigId replay(ConfigId from, TokenId token) const;
+  ConfigId without_taken(ConfigId config) const;
+  void rollback_to(std::size_t num_configs) const;
+  void find_taken(const RecordedTerminals& recorded) const;
+  void find_taken(const RecordedTerminal& terminal, std::string_view rest) const;
+  void find_taken(const TokenTrie& trie, TokenTrie::NodeId top, const RecordedTerminal& terminal,
+                  std::string_view rest) const;
+  void add_if_taken(TokenId token) const;
+  void fill_node(std::span<const DraftNode> nodes, std::size_t place, TokenMask& mask);
   std::shared_ptr<const CompiledGrammar> grammar_;
-  std::vector<ConfigId> configs_;
-  std::vector<ConfigId> tree_;  // of fill_tree
+  // Tokens are tried and taken back, which leaves these as they were.
+  mutable std::vector<ConfigId> configs_;
+  mutable SeenTexts seen_;
+  mutable std::vector<SeenTexts::State> states_;  // before each token, where texts are recorded
+  // For the call at hand:
+  std::vector<ConfigId> tree_;
+  std::vector<TokenId> way_;
+  mutable std::vector<TextEvent> events_;
+  mutable std::vector<std::uint32_t> refused_;
+  mutable std::vector<std::string_view> rests_;
+  mutable std::vector<TokenId> taken_;
+  mutable RecordedTerminals recorded_;
 };
 
 }  // namespace kvasir::grammar

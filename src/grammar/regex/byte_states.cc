@@ -221,7 +221,8 @@ ByteStateId ByteStates::hex(const State& state, char32_t first, std::uint8_t num
 
 ByteStateId ByteStates::compute_hex(const State& state, unsigned char byte) {
   const std::optional<char32_t> digit = hex_digit(byte);
-  if (!digit) return kDeadState;
+  const bool is_upper_case = byte >= 'A' && byte <= 'F';
+  if (!digit || (is_upper_case && state.form == TextForm::kJsonCanonical)) return kDeadState;
   const char32_t value = state.first << 4 | *digit;
   if (state.num_left > 1) return hex(state, value, static_cast<std::uint8_t>(state.num_left - 1));
   if (!is_surrogate(value)) {

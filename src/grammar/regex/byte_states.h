@@ -14,13 +14,14 @@
 #include "grammar/regex/derivatives.h"
 #include "grammar/regex/id_table.h"
 #include "grammar/regex/term.h"
+#include "grammar/regex/text_mark.h"
 
 namespace kvasir::grammar {
 
 // How the characters of a text are written.
 enum class TextForm : std::uint8_t {
   kPlain,          // UTF-8
-  kJsonCanonical,  // between quotes; an escape only where JSON demands one
+  kJsonCanonical,  // between quotes; an escape only where JSON demands one, in lower case: one text for each string
   kJsonFree,       // between quotes, with any escape that JSON knows but \/; surrogates in pairs
 };
 
@@ -28,6 +29,7 @@ enum class TextForm : std::uint8_t {
 struct Terminal {
   TermId term = kNothing;
   TextForm form = TextForm::kPlain;
+  TextMark mark = {};
 
   friend auto operator<=>(const Terminal&, const Terminal&) = default;
 };

@@ -45,7 +45,9 @@ Status read_item_count(KeywordContext& context, const JsonValue&) {
 
 Status read_unique_items(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_bool()) return context.fail(keyword, "is neither true nor false");
-  return keyword.kind == JsonValue::Kind::kTrue ? context.add_arrays({.is_unique = true}) : Status();
+  if (keyword.kind == JsonValue::Kind::kFalse) return {};
+  context.note_narrowed(keyword, "items have one text each; objects differ in a member that all of them must have; lists, and other objects, are no items");
+  return context.add_arrays({.is_unique = true});
 }
 
 Status read_contains(KeywordContext& context, const JsonValue& keyword) {

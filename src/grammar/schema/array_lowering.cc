@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <map>
 #include <optional>
 #include <vector>
 
-#include "grammar/schema/finite_values.h"
 #include "grammar/schema/lowering.h"
+#include "grammar/schema/text_number.h"
 
 namespace kvasir::grammar {
 namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;   // of one array
 constexpr std::size_t kMaxContains = 6;
-constexpr std::size_t kMaxUniqueValues = 10;
 
 // The elements of an array as an automaton: a node knows how many there are, as far as that matters, and how many of
 // them are of each wanted kind.
@@ -30,24 +29,62 @@ class ArrayLowering {
   Result<Part> lower() {
     const RuleId elements = builder_.declare({});
     const NodeId start = builder_.start_of(elements);
-    if (cell_.is_unique && cell_.max_items > 1) {
-      KVASIR_CHECKED(add_unique(start));
-    } else if (wanted_.empty()) {
-      add_elements(start);
+    if (cell_.is_unique && cell_.max_items > 1) KVASIR_CHECKED(record_elements());
+    if (wanted_.empty()) {
+      if (cell_.min_items <= cell_.max_items) add_elements(start);
     } else {
       KVASIR_CHECKED(add_counted(start));
     }
-    return builder_.sequence(std::array{lowering_.text("["), builder_.rule(elements), lowering_.gap(),
-                                        lowering_.text("]")});
+    if (!status_) return std::unexpected(status_.error());
+    return lowering_.in_scope("[", builder_.rule(elements), "]");
   }
 
  private:
+  // Elements are recorded. There are no more of them than there are values, wherever that could be met.
+  Status record_elements() {
+    is_recorded_ = true;
+    for (std::size_t i = 0; i <= cell_.prefix.size() && i < cell_.max_items; ++i) {
+      const SchemaName value = value_at(i);
+      if (value == kNoValue) break;
+      KVASIR_TRY(const std::uint32_t num_values, record(value));
+      if (num_values == kManyTexts) continue;
+      const bool is_rest = i == cell_.prefix.size();
+      if (is_rest || num_values <= i) cell_.max_items = std::min(cell_.max_items, is_rest ? num_values : static_cast<std::uint32_t>(i));
+      has_few_values_ = true;
+    }
+    if (!has_few_values_ || wanted_.empty()) return {};
+    return make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains");
+  }
+
+  // Notes how the values of a set are recorded; how many there are.
+  Result<std::uint32_t> record(SchemaName value) {
+    const auto [found, is_new] = recorded_.try_emplace(value);
+    if (!is_new) return found->second.num_values;
+    static constexpr TextMark kElement = {.kind = TextMark::Kind::kRecord, .group = 1};
+    KVASIR_TRY(found->second, lowering_.recorded_values(value, kElement));
+    const RuleId rule = builder_.declare({});
+    builder_.define(rule, found->second.part);
+    found->second.part = builder_.rule(rule);
+    return found->second.num_values;
+  }
+
   // The element at a place, with what separates it from the one before.
   Part element(std::size_t index, const Part& part) {
     if (index == 0) return builder_.sequence(std::array{lowering_.gap(), part});
     return builder_.sequence(std::array{lowering_.gap(), lowering_.text(","), lowering_.gap_behind_mark(), part});
   }
-  Part element(std::size_t index, SchemaName value) { return element(index, builder_.rule(lowering_.rule_of(value))); }
+  Part element(std::size_t index, SchemaName value) {
+    if (!is_recorded_ || value == kNoValue) return element(index, builder_.rule(lowering_.rule_of(value)));
+    const auto num_values = record(value);
+    if (!num_values) {
+      if (status_) status_ = std::unexpected(num_values.error());
+      return GrammarBuilder::text(kNothing);
+    }
+    if (*num_values < kManyTexts && !wanted_.empty() && status_) {
+      status_ = make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains");
+    }
+    return element(index, recorded_.at(value).part);
+  }
   SchemaName value_at(std::size_t index) const { return index < cell_.prefix.size() ? cell_.prefix[index] : cell_.rest; }
 
   // Elements of the prefix one by one, the others in a loop.
@@ -65,30 +102,6 @@ class ArrayLowering {
     const std::uint32_t min = cell_.min_items > count ? cell_.min_items - count : 0;
     const std::uint32_t max = cell_.max_items == kNoLimit ? kUnbounded : cell_.max_items - count;
     builder_.add_edges(from, builder_.repeat(element(num_single, cell_.rest), min, max), end);
-  }
-
-  // Nodes by the set of values that are there already.
-  Status add_unique(NodeId start) {
-    const auto values = cell_.prefix.empty() && wanted_.empty()
-                            ? finite_values(lowering_.evaluator(), cell_.rest, kMaxUniqueValues)
-                            : std::nullopt;
-    if (!values) return make_error(ErrorKind::kUnmet, "uniqueItems is not supported beside these items");
-    const std::size_t num_sets = std::size_t{1} << values->size();
-    std::vector<NodeId> nodes = {start};
-    while (nodes.size() < num_sets) nodes.push_back(builder_.add_node());
-    const NodeId end = builder_.add_node(/*is_final=*/true);
-    for (std::size_t set = 0; set < num_sets; ++set) {
-      const auto count = static_cast<std::size_t>(std::popcount(set));
-      if (count >= cell_.min_items && count <= cell_.max_items) {
-        builder_.add_edges(nodes[set], GrammarBuilder::text(kEmptyText), end);
-      }
-      if (count >= cell_.max_items) continue;
-      for (std::size_t i = 0; i < values->size(); ++i) {
-        const std::size_t with = set | std::size_t{1} << i;
-        if (with != set) builder_.add_edges(nodes[set], element(count, GrammarBuilder::text((*values)[i])), nodes[with]);
-      }
-    }
-    return {};
   }
 
   // How many elements of a kind are told apart.
@@ -189,8 +202,12 @@ class ArrayLowering {
 
   SchemaLowering& lowering_;
   GrammarBuilder& builder_;
-  const ArrayCell& cell_;
+  ArrayCell cell_;
   std::vector<Occurrence> wanted_;
+  bool is_recorded_ = false;
+  bool has_few_values_ = false;
+  std::map<SchemaName, SchemaLowering::RecordedValues> recorded_;
+  Status status_;
 };
 
 }  // namespace

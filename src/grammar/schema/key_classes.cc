@@ -58,6 +58,8 @@ Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const Obje
                                                      patterns.size(), kMaxKeyPatterns));
   }
   std::optional<TermId> allowed;  // made for the first class that has a value
+  const auto is_doubtful = [](const MemberRule& rule) { return rule.doubtful != kNothing; };
+  const bool is_any = patterns.empty() && !cell.has_names && std::ranges::none_of(cell.rules, is_doubtful);
   const bool is_closed = closes_objects && is_open_by_default(cell);
   std::vector<KeyClass> classes;
   for (std::size_t matched = is_closed ? 1 : 0; matched < std::size_t{1} << patterns.size(); ++matched) {
@@ -70,7 +72,7 @@ Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const Obje
     }
     const TermId keys = store.all_of(std::move(parts));
     if (!evaluator.derivatives().is_alive(keys)) continue;
-    classes.push_back({.keys = keys, .value = value});
+    classes.push_back({.keys = keys, .value = value, .may_run_out = !is_any});
   }
   return classes;
 }

@@ -12,6 +12,7 @@ namespace kvasir::grammar {
 struct KeyClass {
   TermId keys = kNothing;
   SchemaName value = kAnyValue;
+  bool may_run_out = true;  // behind some beginning there are few keys
 };
 
 // Classes that share no key. Keys in `fixed` are in none of them. closes_objects: as SchemaOptions has it.

@@ -24,6 +24,12 @@ SchemaLowering::SchemaLowering(SchemaEvaluator& evaluator, GrammarBuilder& build
   gap_behind_mark_ = options.blanks == JsonBlanks::kSingle ? text(" ") : gap_;
 }
 
+Part SchemaLowering::in_scope(std::string_view open, const Part& inner, std::string_view close) {
+  const Part end = builder_.sequence(std::array{gap_, text(close)});
+  return builder_.sequence(std::array{GrammarBuilder::marked(text(open), kOpensScope), inner,
+                                      GrammarBuilder::marked(end, kClosesScope)});
+}
+
 RuleId SchemaLowering::rule_of(SchemaName name) {
   if (const auto found = rules_.find(name); found != rules_.end()) return found->second;
   const RuleId rule = builder_.declare({});

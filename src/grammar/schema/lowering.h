@@ -40,6 +40,16 @@ class SchemaLowering {
   // Blanks between two tokens; parts that may be empty.
   const Part& gap() const { return gap_; }
   const Part& gap_behind_mark() const { return gap_behind_mark_; }  // behind a comma or a colon
+  // Brackets around members or elements, and a gap before the last.
+  Part in_scope(std::string_view open, const Part& inner, std::string_view close);
+  // The values of the set, each recorded by one text of its own. Objects are told apart by a member that all of them
+  // have. Lists, and objects that share none, are left out. kUnmet: then nothing is left. num_values: kManyTexts
+  // where there are more.
+  struct RecordedValues {
+    Part part = {};
+    std::uint32_t num_values = 0;
+  };
+  Result<RecordedValues> recorded_values(SchemaName name, const TextMark& mark);
   Part text(std::string_view text) { return GrammarBuilder::text(store().word(text)); }
   TermStore& store() { return evaluator_.store(); }
   GrammarBuilder& builder() { return builder_; }
@@ -54,6 +64,7 @@ class SchemaLowering {
   Status define_pending();
   std::optional<RuleId> rule_of_same(SchemaName name, const Cells& cells);
   Result<Part> lower_cells(const Cells& cells);
+  Result<RecordedValues> recorded_objects(const std::vector<ObjectCell>& objects, bool are_alone);
   std::unexpected<Error> refuse(SchemaName name, const Error& error);
 
   SchemaEvaluator& evaluator_;
@@ -71,6 +82,8 @@ class SchemaLowering {
 
 // An array, or an object, with its brackets. Empty: no such value.
 Result<Part> lower_array(SchemaLowering& lowering, const ArrayCell& cell);
-Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form);
+// `recorded`: a member whose value is written as `recorded_value`; empty: none.
+Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form,
+                          const std::string& recorded = {}, const Part* recorded_value = nullptr);
 
 }  // namespace kvasir::grammar

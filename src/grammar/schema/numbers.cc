@@ -15,6 +15,7 @@ using text::regex::CodePointSet;
 
 constexpr std::uint32_t kMaxDigits = 24;       // on each side of the point
 constexpr std::uint32_t kMaxIntegerDigits = 40;
+constexpr std::uint32_t kMaxExactDigits = 15;  // that a double tells apart
 constexpr std::uint32_t kMaxRemainders = 10'000;
 constexpr std::size_t kMaxDivisorDigits = 15;  // behind the point
 
@@ -249,6 +250,22 @@ Result<TermId> number_texts(TermStore& store, const NumberSet& set) {
     conditions.push_back(store.complement(term));
   }
   return store.all_of(std::move(conditions));
+}
+
+Result<TermId> distinct_number_texts(TermStore& store, const NumberSet& set) {
+  KVASIR_TRY(const TermId texts, number_texts(store, set));
+  const TermId digit = store.char_class(CodePointSet::of('0', '9'));
+  const TermId first = store.char_class(CodePointSet::of('1', '9'));
+  const TermId digits = store.repeat(digit, 0, kUnbounded);
+  const TermId zero = store.literal("0");
+  const TermId from_one = store.concat(first, digits);
+  const TermId fraction = store.concat(store.literal("."), store.concat(digits, first));
+  const TermId point_or_digit = store.any_of({digit, store.literal(".")});
+  const TermId decimal = store.all_of({store.concat(store.any_of({zero, from_one}), fraction),
+                                       store.repeat(point_or_digit, 3, kMaxExactDigits + 1)});
+  const TermId minus = store.optional(store.literal("-"));
+  const TermId distinct = store.any_of({zero, store.concat(minus, store.any_of({from_one, decimal}))});
+  return store.all_of({texts, distinct});
 }
 
 }  // namespace kvasir::grammar

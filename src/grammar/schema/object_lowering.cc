@@ -10,6 +10,7 @@
 #include "grammar/schema/inhabited.h"
 #include "grammar/schema/key_classes.h"
 #include "grammar/schema/lowering.h"
+#include "grammar/schema/text_number.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -20,9 +21,10 @@ constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be th
 
 using KeySet = std::unordered_set<std::string_view>;
 
-// Keys that rules name, in their order, then required ones that none names. Documents begin with the name of their
-// schema, whether the schema says so or not.
-std::vector<std::string> named_keys(const ObjectCell& cell, bool is_document) {
+constexpr std::string_view kDocumentKey = "$schema";
+
+// Keys that rules name, in their order, then required ones that none names.
+std::vector<std::string> named_keys(const ObjectCell& cell) {
   std::vector<std::string> keys;
   KeySet known;
   const auto add = [&](const std::string& key) {
@@ -33,22 +35,25 @@ std::vector<std::string> named_keys(const ObjectCell& cell, bool is_document) {
   }
   for (const std::string& key : cell.required) add(key);
   for (const std::string& key : cell.absent) add(key);
-  if (is_document && !known.contains("$schema")) keys.insert(keys.begin(), "$schema");
   return keys;
 }
 
 // The members of an object as an automaton: named ones in their order, then others. A node knows how many there are,
-// as far as that matters, and which of the kinds that have to be there are found (a bit for each).
+// as far as that matters, and which of the kinds that have to be there are found (a bit for each). Documents begin with
+// the name of their schema, whether the schema says so or not.
 class ObjectLowering {
  public:
-  ObjectLowering(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form)
+  ObjectLowering(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form, const std::string& recorded,
+                 const Part* recorded_value)
       : lowering_(lowering),
         builder_(lowering.builder()),
         cell_(cell),
         form_(form),
+        recorded_(recorded),
+        recorded_value_(recorded_value),
         required_(cell.required.begin(), cell.required.end()),
         absent_(cell.absent.begin(), cell.absent.end()),
-        keys_(named_keys(cell, lowering.is_at_root() && !lowering.options().closes_objects)),
+        keys_(named_keys(cell)),
         num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
   Result<Part> lower() {
@@ -59,10 +64,13 @@ class ObjectLowering {
       if (key.size() <= kMaxKeyBytes) continue;
       return make_error(ErrorKind::kUnmet, fmt::format("a key has {} bytes (at most {})", key.size(), kMaxKeyBytes));
     }
-    std::vector<std::string> fixed = keys_;
-    const bool has_document_key = keys_.size() > named_keys(cell_, /*is_document=*/false).size();
-    if (has_document_key) fixed.erase(fixed.begin());  // it may come behind, too, with the other unnamed ones
-    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, fixed, lowering_.options().closes_objects));
+    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_, lowering_.options().closes_objects));
+    for (const KeyClass& one : classes_) {
+      num_others_ = std::min(num_others_ + text_number(lowering_.evaluator(), one.keys), kManyTexts);
+    }
+    const bool is_document = lowering_.is_at_root() && !lowering_.options().closes_objects;
+    has_document_key_ = is_document && num_others_ == kManyTexts && std::ranges::find(keys_, kDocumentKey) == keys_.end();
+    if (has_document_key_) keys_.insert(keys_.begin(), std::string(kDocumentKey));
     const bool counts = cell_.min_members > 0 || cell_.max_members != kNoLimit;
     const std::size_t bound = cell_.max_members == kNoLimit ? cell_.min_members : cell_.max_members;
     most_counted_ = counts ? std::max<std::size_t>(bound, 1) : 1;
@@ -75,7 +83,7 @@ class ObjectLowering {
     if (cell_.contains.empty()) {
       for (std::size_t n = 0; n <= most_counted_; ++n) add_others(nodes[n], n);
     } else {
-      add_counted_others(nodes);
+      KVASIR_CHECKED(add_counted_others(nodes));
     }
     return form_.object(builder_.rule(members));
   }
@@ -131,15 +139,18 @@ class ObjectLowering {
     for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
       if ((claimed & ~kinds) != 0 || (claimed & found) != 0) continue;
       const SchemaName wanted = claimed_value(value, claimed);
-      if (wanted == kNoValue) continue;
-      builder_.add_edges(from, form_.member({.name = key}, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
+      if (wanted == kNoValue || (key == recorded_ && recorded_value_ != nullptr && wanted != value)) continue;
+      MemberKeys keys = {.name = key, .value = key == recorded_ ? recorded_value_ : nullptr};
+      // It may come behind, too, with the other unnamed ones.
+      if (has_document_key_ && key == kDocumentKey) keys = {.others = lowering_.store().literal(key)};
+      builder_.add_edges(from, form_.member(keys, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
     }
   }
 
   std::optional<Part> other_member(const std::vector<KeyClass>& classes, bool is_first) {
     std::vector<Part> parts;
     for (const KeyClass& one : classes) {
-      parts.push_back(form_.member({.others = one.keys}, one.value, is_first));
+      parts.push_back(form_.member({.others = one.keys, .may_run_out = one.may_run_out}, one.value, is_first));
     }
     if (parts.empty()) return std::nullopt;
     return builder_.choice(parts);
@@ -151,7 +162,9 @@ class ObjectLowering {
     const std::uint32_t so_far = static_cast<std::uint32_t>(num_members);
     const std::uint32_t min = is_last_count || cell_.min_members <= so_far ? 0 : cell_.min_members - so_far;
     if (so_far > cell_.max_members) return;
-    const std::uint32_t max = cell_.max_members == kNoLimit ? kUnbounded : cell_.max_members - so_far;
+    std::uint32_t max = cell_.max_members == kNoLimit ? kUnbounded : cell_.max_members - so_far;
+    if (num_others_ < kManyTexts) max = std::min(max, num_others_);  // none comes twice
+    if (min > max) return;
     const NodeId end = builder_.add_node(/*is_final=*/true);
     if (min == 0) builder_.add_edges(from, GrammarBuilder::text(kEmptyText), end);
     if (max == 0 || classes_.empty()) return;
@@ -178,17 +191,23 @@ class ObjectLowering {
       }
       const TermId both = lowering_.store().all_of(std::move(keys));
       const SchemaName value = claimed_value(one.value, claimed);
-      if (value != kNoValue && lowering_.evaluator().derivatives().is_alive(both)) result.push_back({both, value});
+      if (value != kNoValue && lowering_.evaluator().derivatives().is_alive(both)) {
+        result.push_back({.keys = both, .value = value, .may_run_out = one.may_run_out || claimed != 0});
+      }
     }
     return result;
   }
 
   // Others one by one, until there are enough of each kind.
-  void add_counted_others(const std::vector<NodeId>& nodes) {
+  Status add_counted_others(const std::vector<NodeId>& nodes) {
     const NodeId end = builder_.add_node(/*is_final=*/true);
     for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
       const std::vector<KeyClass> classes = claimed_classes(claimed);
       if (classes.empty()) continue;
+      for (const KeyClass& one : classes) {
+        if (text_number(lowering_.evaluator(), one.keys) == kManyTexts) continue;
+        return make_error(ErrorKind::kUnmet, "few keys are possible where some kind of member has to be");
+      }
       for (std::size_t at = 0; at < nodes.size(); ++at) {
         const std::size_t num_members = at / num_found_sets_;
         const std::size_t found = at % num_found_sets_;
@@ -202,15 +221,20 @@ class ObjectLowering {
         builder_.add_edges(nodes[place(n, num_found_sets_ - 1)], GrammarBuilder::text(kEmptyText), end);
       }
     }
+    return {};
   }
 
   SchemaLowering& lowering_;
   GrammarBuilder& builder_;
   const ObjectCell& cell_;
   ValueForm& form_;
+  const std::string& recorded_;
+  const Part* recorded_value_;
   KeySet required_;
   KeySet absent_;
   std::vector<std::string> keys_;
+  bool has_document_key_ = false;
+  std::uint32_t num_others_ = 0;  // keys that are not named; kManyTexts for more
   std::vector<KeyClass> classes_;
   std::size_t most_counted_ = 1;
   std::size_t num_found_sets_ = 1;
@@ -218,8 +242,9 @@ class ObjectLowering {
 
 }  // namespace
 
-Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form) {
-  return ObjectLowering(lowering, cell, form).lower();
+Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form, const std::string& recorded,
+                          const Part* recorded_value) {
+  return ObjectLowering(lowering, cell, form, recorded, recorded_value).lower();
 }
 
 }  // namespace kvasir::grammar

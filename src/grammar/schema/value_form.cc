@@ -8,14 +8,15 @@
 
 namespace kvasir::grammar {
 
-Part JsonForm::string(const StringCell& cell) {
-  return GrammarBuilder::text(Terminal{cell.texts, cell.is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical});
+Part JsonForm::string(const StringCell& cell, const TextMark& mark) {
+  const bool is_free = cell.is_free && !mark.is_record();
+  return GrammarBuilder::text(Terminal{cell.texts, is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical, mark});
 }
 
 Part JsonForm::word(std::string_view name) { return lowering_.text(name); }
 
 Part JsonForm::key(const MemberKeys& keys) {
-  if (!keys.is_named()) return GrammarBuilder::text(Terminal{keys.others, TextForm::kJsonCanonical});
+  if (!keys.is_named()) return GrammarBuilder::text(Terminal{keys.others, TextForm::kJsonCanonical, mark_of(keys)});
   std::string quoted;
   JsonWriter(quoted).value(keys.name);
   return lowering_.text(quoted);
@@ -27,7 +28,7 @@ Part JsonForm::member(const MemberKeys& keys, SchemaName value, bool is_first) {
 
 Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first) {
   GrammarBuilder& builder = lowering_.builder();
-  const Part rule = GrammarBuilder::rule(lowering_.rule_of(value));
+  const Part rule = keys.value != nullptr ? *keys.value : GrammarBuilder::rule(lowering_.rule_of(value));
   const Part& gap = lowering_.gap();
   const Part& behind = lowering_.gap_behind_mark();
   if (!keys.is_named() || keys.name.empty() || keys.name != last_name_) {
@@ -39,8 +40,7 @@ Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, Schem
 }
 
 Part JsonForm::object(const Part& members) {
-  return lowering_.builder().sequence(
-      std::array{lowering_.text("{"), members, lowering_.gap(), lowering_.text("}")});
+  return lowering_.in_scope("{", members, "}");
 }
 
 }  // namespace kvasir::grammar

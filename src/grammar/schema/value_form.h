@@ -15,16 +15,25 @@ class SchemaLowering;
 struct MemberKeys {
   std::string_view name = {};
   TermId others = kNothing;  // kNothing: the key is `name`
+  bool may_run_out = true;   // of others: TextMark::may_run_out
+  const Part* value = nullptr;  // how the member's value is written; null: as everywhere
 
   bool is_named() const { return others == kNothing; }
 };
 
-// Parts of values, as a lowering puts them together. Lists and numbers are those of JSON in every form.
+// Of keys that are not named.
+inline TextMark mark_of(const MemberKeys& keys) {
+  return {.kind = TextMark::Kind::kRecord, .may_run_out = keys.may_run_out};
+}
+
+// Parts of values, as a lowering puts them together. Lists and numbers are those of JSON in every form. Keys that are not
+// named are recorded, so that none comes twice; the brackets of objects and lists are scopes (TextMark).
 class ValueForm {
  public:
   virtual ~ValueForm() = default;
 
-  virtual Part string(const StringCell& cell) = 0;
+  // With a mark that records: one text for each string.
+  virtual Part string(const StringCell& cell, const TextMark& mark = {}) = 0;
   // "null", "true" or "false".
   virtual Part word(std::string_view name) = 0;
   // A member of an object with what separates it from the one before.
@@ -38,7 +47,7 @@ class JsonForm : public ValueForm {
   // The lowering outlives this.
   explicit JsonForm(SchemaLowering& lowering) : lowering_(lowering) {}
 
-  Part string(const StringCell& cell) override;
+  Part string(const StringCell& cell, const TextMark& mark) override;
   Part word(std::string_view name) override;
   Part member(const MemberKeys& keys, SchemaName value, bool is_first) override;
   Part object(const Part& members) override;

@@ -38,7 +38,10 @@ TermId shared_texts(SchemaLowering& lowering, TermId a, TermId b) {
 
 Part bare_key(SchemaLowering& lowering, const MemberKeys& keys) {
   TermStore& store = lowering.store();
-  if (!keys.is_named()) return GrammarBuilder::text(shared_texts(lowering, keys.others, bare_names(store)));
+  if (!keys.is_named()) {
+    const TermId texts = shared_texts(lowering, keys.others, bare_names(store));
+    return GrammarBuilder::text(Terminal{texts, TextForm::kPlain, mark_of(keys)});
+  }
   return GrammarBuilder::text(is_bare_name(keys.name) ? store.literal(keys.name) : kNothing);
 }
 
@@ -72,14 +75,17 @@ bool is_bare_name(std::string_view name) {
   });
 }
 
-Part DictForm::quoted(TermId texts) {
+// A text that is recorded is not empty: nothing would begin.
+Part DictForm::quoted(TermId texts, const TextMark& mark) {
   TermStore& store = lowering().store();
-  const TermId plain = shared_texts(lowering(), texts, texts_without(store, std::array{quote_}));
-  const Part mark = marks_.part(quote_);
-  return lowering().builder().sequence(std::array{mark, GrammarBuilder::text(plain), mark});
+  TermId plain = shared_texts(lowering(), texts, texts_without(store, std::array{quote_}));
+  if (mark.is_record()) plain = store.without_empty_text(plain);
+  const Part quote = marks_.part(quote_);
+  return lowering().builder().sequence(
+      std::array{quote, GrammarBuilder::text(Terminal{plain, TextForm::kPlain, mark}), quote});
 }
 
-Part DictForm::string(const StringCell& cell) { return quoted(cell.texts); }
+Part DictForm::string(const StringCell& cell, const TextMark& mark) { return quoted(cell.texts, mark); }
 
 Part DictForm::key(const MemberKeys& keys) {
   if (!keys.is_named() || is_bare_name(keys.name)) return bare_key(lowering(), keys);
@@ -97,20 +103,20 @@ Part PythonArguments::member(const MemberKeys& keys, SchemaName value, bool is_f
 }
 
 Part PythonArguments::object(const Part& members) {
-  return lowering().builder().sequence(
-      std::array{lowering().text("("), members, lowering().gap(), lowering().text(")")});
+  return lowering().in_scope("(", members, ")");
 }
 
-Part ConfinedJson::string(const StringCell& cell) {
+Part ConfinedJson::string(const StringCell& cell, const TextMark& mark) {
   StringCell confined = cell;
   confined.texts = shared_texts(lowering(), cell.texts, texts_);
-  return JsonForm::string(confined);
+  return JsonForm::string(confined, mark);
 }
 
 Part ConfinedJson::key(const MemberKeys& keys) {
   TermStore& store = lowering().store();
   const TermId wanted = keys.is_named() ? store.literal(keys.name) : keys.others;
-  return GrammarBuilder::text(Terminal{shared_texts(lowering(), wanted, texts_), TextForm::kJsonCanonical});
+  return GrammarBuilder::text(Terminal{shared_texts(lowering(), wanted, texts_), TextForm::kJsonCanonical,
+                                       keys.is_named() ? TextMark() : mark_of(keys)});
 }
 
 TaggedArguments::TaggedArguments(SchemaLowering& lowering, const MarkWriter& marks, const ToolCallSyntax& syntax,

@@ -24,11 +24,11 @@ class DictForm final : public JsonForm {
   DictForm(SchemaLowering& lowering, const MarkWriter& marks, std::string_view quote)
       : JsonForm(lowering), marks_(marks), quote_(quote) {}
 
-  Part string(const StringCell& cell) override;
+  Part string(const StringCell& cell, const TextMark& mark) override;
 
  private:
   Part key(const MemberKeys& keys) override;
-  Part quoted(TermId texts);
+  Part quoted(TermId texts, const TextMark& mark = {});
 
   const MarkWriter& marks_;
   std::string_view quote_;
@@ -56,7 +56,7 @@ class PythonArguments final : public JsonForm {
 class ConfinedJson final : public JsonForm {
  public:
   ConfinedJson(SchemaLowering& lowering, TermId texts) : JsonForm(lowering), texts_(texts) {}
-  Part string(const StringCell& cell) override;
+  Part string(const StringCell& cell, const TextMark& mark) override;
 
  private:
   Part key(const MemberKeys& keys) override;

@@ -249,7 +249,9 @@ Part CallWriter::behind_plain_name(const Part& arguments) {
 }
 
 Part CallWriter::behind_tagged_name(const Part& arguments) {
-  const Part end = syntax_.name_close.empty() ? plain("\n") : marks_.part(syntax_.name_close);
+  Part end = syntax_.name_close.empty() ? plain("\n") : marks_.part(syntax_.name_close);
+  // The arguments of this call are told from those of the one before; a scope that does not close hides it.
+  if (end.kind == Part::Kind::kTerminal) end = GrammarBuilder::marked(end, kOpensScope);
   return builder_.sequence(std::array{call_index(), end, arguments});
 }
 
