@@ -19,6 +19,7 @@
 namespace kvasir::backend {
 
 using kernels::kLogitsPerTile;
+using kernels::kRowsPerGroup;
 
 enum class Precision : std::uint8_t {
   kExact,  // the file's bits
@@ -149,6 +150,12 @@ struct HeadOp {
   // has none of them may be left out: its maximum is then -infinity and its logits are not written. The last
   // of their tiles is always complete; what follows them is never written.
   std::optional<std::int32_t> argmax_of = {};
+  // Beside argmax_of, by row: bit i % 64 of word i / 64 says whether logit i counts. Those that do not may be written as
+  // -infinity. A row without words, or all without spans: all count.
+  std::span<const std::span<const std::uint64_t>> allowed = {};
+  // Set: only the logits of these groups of kernels::kRowsPerGroup, ascending, are wanted. No other is written, and no
+  // tile's maximum.
+  std::span<const std::int32_t> groups = {};
 };
 
 // Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is
@@ -223,8 +230,8 @@ class Backend {
   virtual void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) = 0;
   // out[row] += scale * sigmoid(gate_rows[row]) * y[row], with one gate a row.
   virtual void add_gated(Rows gate_rows, Rows y, float scale, Rows out) = 0;
-  // logits = W norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
-  virtual void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) = 0;
+  // logits = W norm(x): the head. Row i of the logits is of row rows[i] of those that are left.
+  virtual void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) = 0;
 
   // In place: logits * scale, then cap * tanh(logits / cap) where cap > 0. Both keep their order, but may make
   // neighbours equal.

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 
 #include "backend/cpu/cpu_backend.h"
 #include "kernels/isa.h"
@@ -40,20 +42,24 @@ class Head {
   struct Result {
     std::vector<float> logits, maxima;  // [rows, vocabulary], [rows, tiles]
   };
-  Result run(const std::vector<float>& x, std::int32_t num_rows, std::optional<std::int32_t> argmax_of = {}) {
+  Result run(const std::vector<float>& x, std::int32_t num_rows, std::optional<std::int32_t> argmax_of = {},
+             std::span<const std::span<const std::uint64_t>> allowed = {}) {
     const auto vocab_size = static_cast<std::int32_t>(weights_.num_rows);
     const std::int32_t num_tiles = (vocab_size + kLogitsPerTile - 1) / kLogitsPerTile;
     std::memcpy(x_.data, x.data(), x.size() * sizeof(float));
     Result out;
     out.logits.assign(static_cast<std::size_t>(num_rows) * vocab_size, std::nanf(""));
     out.maxima.assign(static_cast<std::size_t>(num_rows) * num_tiles, std::nanf(""));
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(num_rows));
+    std::iota(rows.begin(), rows.end(), 0);
     backend_.head({.x = x_,
                    .norm = {.kind = NormKind::kRms, .weight = norm_, .eps = 1e-6f},
                    .weight = matrix_.get(),
                    .logits = {.data = out.logits.data(), .stride = vocab_size, .width = vocab_size},
                    .tile_maxima = {.data = out.maxima.data(), .stride = num_tiles, .width = num_tiles},
-                   .argmax_of = argmax_of},
-                  0, num_rows, *scratch_);
+                   .argmax_of = argmax_of,
+                   .allowed = allowed},
+                  rows, *scratch_);
     return out;
   }
   std::int64_t skipped_weight_bytes() const { return backend_.skipped_weight_bytes(); }
@@ -155,6 +161,57 @@ TEST(BoundedArgmax, AreOfTokensAlone) {
       ASSERT_EQ(some.maxima[static_cast<std::size_t>(token / kLogitsPerTile)], *best);
       for (std::int32_t i = num_tokens / kLogitsPerTile * kLogitsPerTile; i < num_tokens; ++i) {
         ASSERT_EQ(some.logits[static_cast<std::size_t>(i)], all.logits[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+}
+
+// The greatest of those that count, among rows of which each has a mask of its own or none.
+TEST(BoundedArgmax, FindsTheGreatestOfThoseThatCount) {
+  for (const kernels::Isa& each : kernels::host_isas()) {
+    for (const std::int64_t vocab_size : {50, 64, 1000, 4099}) {
+      const auto weights = kernels::random_weights(DType::kQ8_0, vocab_size, kWidth, 0.02f, 12);
+      Head head(each.table.isa, 1 + static_cast<int>(vocab_size % 3), weights);
+      for (std::uint32_t seed = 0; seed < 24; ++seed) {
+        SCOPED_TRACE(std::string(each.table.isa) + " " + std::to_string(vocab_size) + " " + std::to_string(seed));
+        const std::int32_t num_rows = 1 + static_cast<std::int32_t>(seed % 4);
+        std::mt19937_64 random(seed);
+        std::vector<std::vector<std::uint64_t>> masks(static_cast<std::size_t>(num_rows));
+        std::vector<std::span<const std::uint64_t>> allowed;
+        for (std::vector<std::uint64_t>& mask : masks) {
+          for (std::int64_t tile = 0; tile * kLogitsPerTile < vocab_size && seed % 5 != 4; ++tile) {
+            const std::uint64_t kind = random() % (seed % 3 + 2);
+            mask.push_back(kind == 0 ? random() & random() & random() : kind == 1 ? 0 : ~std::uint64_t{0});
+          }
+          if (!mask.empty()) mask.front() |= std::uint64_t{1} << 3;
+          allowed.push_back(mask);
+        }
+        const std::vector<float> x = random_rows(num_rows, seed);
+        const Head::Result all = head.run(x, num_rows);
+        const Head::Result some = head.run(x, num_rows, static_cast<std::int32_t>(vocab_size), allowed);
+        for (std::int32_t row = 0; row < num_rows; ++row) {
+          const float* const logits = all.logits.data() + row * vocab_size;
+          const std::size_t num_tiles = all.maxima.size() / static_cast<std::size_t>(num_rows);
+          float greatest = -kInfinity;
+          for (std::int64_t i = 0; i < vocab_size; ++i) {
+            const auto& mask = masks[static_cast<std::size_t>(row)];
+            const bool counts = mask.empty() || (mask[static_cast<std::size_t>(i / 64)] >> (i % 64) & 1) != 0;
+            if (counts) greatest = std::max(greatest, logits[i]);
+          }
+          const float* const maxima = some.maxima.data() + static_cast<std::size_t>(row) * num_tiles;
+          ASSERT_EQ(*std::max_element(maxima, maxima + num_tiles), greatest);
+          for (std::int64_t i = 0; i < vocab_size; ++i) {
+            if (maxima[i / kLogitsPerTile] == -kInfinity) continue;
+            const float value = some.logits[static_cast<std::size_t>(row * vocab_size + i)];
+            const auto& mask = masks[static_cast<std::size_t>(row)];
+            const bool counts = mask.empty() || (mask[static_cast<std::size_t>(i / 64)] >> (i % 64) & 1) != 0;
+            if (!counts) {
+              ASSERT_EQ(value, -kInfinity);
+            } else if (logits[i] == greatest) {
+              ASSERT_EQ(value, greatest);
+            }
+          }
+        }
       }
     }
   }

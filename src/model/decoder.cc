@@ -62,15 +62,20 @@ void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers
   }
 }
 
-Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) {
+Logits Decoder::logits(std::span<const std::int32_t> rows, std::int32_t first_place, const WantedLogits& wanted) {
   CHECK(output_ != nullptr);
+  Logits out = ws_.logits;
+  out.rows.data = out.rows.row(first_place);
+  out.tile_maxima.data = out.tile_maxima.row(first_place);
   backend_.head({.x = ws_.x,
                  .norm = output_norm_.op(),
                  .weight = output_.get(),
-                 .logits = ws_.logits.rows,
-                 .tile_maxima = ws_.logits.tile_maxima,
-                 .argmax_of = argmax_only ? std::optional(config_.num_tokens) : std::nullopt},
-                first_row, num_rows, *ws_.head);
+                 .logits = out.rows,
+                 .tile_maxima = out.tile_maxima,
+                 .argmax_of = wanted.argmax_only ? std::optional(config_.num_tokens) : std::nullopt,
+                 .allowed = wanted.allowed,
+                 .groups = wanted.groups},
+                rows, *ws_.head);
   return ws_.logits;
 }
 

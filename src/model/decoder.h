@@ -25,7 +25,7 @@ class Decoder : public Model {
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
   void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) final;
-  Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) final;
+  Logits logits(std::span<const std::int32_t> rows, std::int32_t first_place, const WantedLogits& wanted) final;
   bool scale_logits(std::span<float> logits) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
   const PooledHead& pooled_head() const final { return pooled_head_; }

@@ -25,13 +25,20 @@ namespace kvasir::model {
 // Sizes of the workspace that a model allocates once.
 struct WorkspaceLimits {
   std::int32_t max_rows = 512;       // tokens of one step
-  std::int32_t max_logit_rows = 64;  // rows of one logits() call
+  std::int32_t max_logit_rows = 64;  // places of logits()
   std::int32_t context_tokens = 0;   // that requests may use; 0: the model's own
 };
 
 struct Logits {
   backend::Rows rows;         // [rows, vocab_size]
   backend::Rows tile_maxima;  // [rows, ceil(vocab_size / backend::kLogitsPerTile)], NaN where a logit is
+};
+
+// Which logits of some rows are wanted; by default all.
+struct WantedLogits {
+  bool argmax_only = false;  // the greatest logit of a token, as backend::HeadOp::argmax_of says
+  std::span<const std::span<const std::uint64_t>> allowed = {};  // beside argmax_only: HeadOp::allowed
+  std::span<const std::int32_t> groups = {};                     // HeadOp::groups
 };
 
 // Layers [first, end).
@@ -58,10 +65,9 @@ class Model {
   // over a later one.
   virtual void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) = 0;
 
-  // Logits of rows [first_row, first_row + num_rows) among those of the last forward pass that want logits.
-  // They are valid until the next call. With argmax_only, tiles without a row's greatest logit of a token
-  // may be left out, as backend::HeadOp::argmax_of says. Requires: 1 <= num_rows <= max_logit_rows.
-  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) = 0;
+  // Logits of rows among those of the last forward pass that want logits. They go to the places from first_place on, of
+  // max_logit_rows in all, and stay there until they are written over. Returns all places. Requires: 1 <= rows.size().
+  virtual Logits logits(std::span<const std::int32_t> rows, std::int32_t first_place, const WantedLogits& wanted) = 0;
 
   // A row of logits() is as the head gives it: its greatest logits are the model's greatest, but models may scale
   // and cap them on top. Does that in place, for a row of which more than the greatest is wanted. Returns whether

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/checked_math.h"
 
 namespace kvasir::runtime {
 namespace {
@@ -51,7 +52,8 @@ ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
       layer_builder_(std::move(prefill_only.kv_groups), false),
       hidden_(prefill_only.hidden),
       observer_(backend),
-      max_logit_rows_(max_logit_rows) {}
+      max_logit_rows_(max_logit_rows),
+      head_plan_(ceil_div<std::int64_t>(model.config().vocab_size, backend::kRowsPerGroup)) {}
 
 std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
@@ -151,27 +153,79 @@ std::size_t ModelRunner::end_of_chunk(const Part& part, std::size_t begin) const
 }
 
 void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t end) {
-  // Padding rows of the head give no logit of a token: their results are hidden, so they are never chosen.
-  const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
-  const bool argmax_only = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {
-    return wants_argmax_only(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
-  });
-  const model::Logits logits = model_.logits(static_cast<std::int32_t>(begin),
-                                             static_cast<std::int32_t>(chunk.size()), argmax_only);
+  plan_head(part, chunk, static_cast<std::int32_t>(begin));
+  const model::Logits logits = run_head();
   mark_non_finite(part);
   for (std::size_t i = 0; i < chunk.size(); ++i) {
-    if (part.results[chunk[i].sequence].error) continue;
-    const auto row = static_cast<std::int64_t>(i);
-    const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
-    LogitView view = {.logits = {logits.rows.row(row), num_tokens},
-                      .tile_maxima = {logits.tile_maxima.row(row), num_tiles}};
-    // By its own request alone: whether neighbours among the greatest become equal must not depend on company.
     const std::size_t sequence = chunk[i].sequence;
-    const bool reads_all = !wants_argmax_only(chunk[i], part.sequences[sequence], part.tasks[sequence]);
-    if (reads_all && model_.scale_logits(view.logits)) view.tile_maxima = {};
-    read_row(chunk[i], part, view);
+    if (part.results[sequence].error) continue;
+    // By its own request alone: whether neighbours among the greatest become equal must not depend on company.
+    const bool is_scaled = reads_of(chunk[i], part) == HeadPlan::Reads::kAll;
+    read_row(chunk[i], part, view_of(logits, i, is_scaled));
   }
+}
+
+// Somebody looks at the logits of a prompt's row.
+bool ModelRunner::is_observed(const WantedRow& wanted, const Part& part) {
+  const SamplingTask& task = part.tasks[wanted.sequence];
+  return wanted.position < part.sequences[wanted.sequence].num_prompt_tokens &&
+         (observes(task) || task.params->prompt_logprobs);
+}
+
+HeadPlan::Reads ModelRunner::reads_of(const WantedRow& wanted, const Part& part) {
+  if (is_observed(wanted, part)) return HeadPlan::Reads::kAll;
+  if (!wanted.samples) return HeadPlan::Reads::kGreatest;
+  const SamplingTask& task = part.tasks[wanted.sequence];
+  const auto suppressed = suppressed_tokens(part.sequences[wanted.sequence], wanted.position, task);
+  if (sampling::reads_no_logit(suppressed, task.allowed)) return HeadPlan::Reads::kNothing;
+  return sampling::reads_argmax_only(*task.params, suppressed) ? HeadPlan::Reads::kGreatest : HeadPlan::Reads::kAll;
+}
+
+void ModelRunner::plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row) {
+  head_plan_.clear();
+  for (std::size_t i = 0; i < chunk.size(); ++i) {
+    const SamplingTask& task = part.tasks[chunk[i].sequence];
+    const bool is_masked = chunk[i].samples && !is_observed(chunk[i], part);
+    head_plan_.add(first_row + static_cast<std::int32_t>(i), reads_of(chunk[i], part),
+                   is_masked ? task.allowed : sampling::AllowedTokens::all());
+  }
+  head_plan_.decide();
+}
+
+model::Logits ModelRunner::run_head() {
+  model::Logits logits;
+  if (!head_plan_.whole().empty()) logits = model_.logits(head_plan_.whole(), 0, {});
+  if (!head_plan_.searched().empty()) {
+    logits = model_.logits(head_plan_.searched(), head_plan_.first_searched_place(),
+                           {.argmax_only = true, .allowed = head_plan_.allowed()});
+  }
+  for (std::size_t i = 0; i < head_plan_.num_parts(); ++i) {
+    const HeadPlan::Part part = head_plan_.part(i);
+    logits = model_.logits({&part.row, 1}, part.place, {.groups = part.groups});
+  }
+  return logits;
+}
+
+// Padding rows of the head give no logit of a token: their results are hidden, so they are never chosen.
+ModelRunner::LogitView ModelRunner::view_of(const model::Logits& logits, std::size_t i, bool is_scaled) {
+  const std::optional<std::int32_t> place = head_plan_.place(i);
+  if (!place) return {};
+  const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
+  LogitView view = {.logits = {logits.rows.row(*place), num_tokens}, .tile_maxima = {}};
+  const std::optional<HeadPlan::Part> part = head_plan_.part_of(i);
+  if (!part) {
+    view.tile_maxima = {logits.tile_maxima.row(*place), static_cast<std::size_t>(logits.tile_maxima.width)};
+    if (is_scaled && model_.scale_logits(view.logits)) view.tile_maxima = {};
+    return view;
+  }
+  for (std::size_t g = 0; is_scaled && g < part->groups.size(); ++g) {
+    const std::size_t first = static_cast<std::size_t>(part->groups[g]) * backend::kRowsPerGroup;
+    if (first >= num_tokens) break;
+    const std::size_t count = std::min<std::size_t>(backend::kRowsPerGroup, num_tokens - first);
+    if (!model_.scale_logits(view.logits.subspan(first, count))) break;
+  }
+  return view;
 }
 
 void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t end) {
@@ -185,14 +239,6 @@ void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t e
     const float* row = rows.row(static_cast<std::int64_t>(i));
     part.tasks[wanted.sequence].embedding->add(wanted.position, {row, static_cast<std::size_t>(rows.width)});
   }
-}
-
-bool ModelRunner::wants_argmax_only(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                                    const SamplingTask& task) {
-  const bool is_prompt = wanted.position < sequence.num_prompt_tokens;
-  if (is_prompt && (observes(task) || task.params->prompt_logprobs)) return false;
-  return !wanted.samples ||
-         sampling::reads_argmax_only(*task.params, suppressed_tokens(sequence, wanted.position, task), task.allowed);
 }
 
 void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const LogitView& row) {

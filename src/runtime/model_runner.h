@@ -13,6 +13,7 @@
 #include "runtime/attention_observer.h"
 #include "runtime/batch_builder.h"
 #include "runtime/embedding_sum.h"
+#include "runtime/head_plan.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler_output.h"
 
@@ -91,8 +92,11 @@ class ModelRunner {
   std::size_t end_of_chunk(const Part& part, std::size_t begin) const;
   void read_logits(const Part& part, std::size_t begin, std::size_t end);
   void read_hidden(const Part& part, std::size_t begin, std::size_t end);
-  static bool wants_argmax_only(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                                const SamplingTask& task);
+  static bool is_observed(const WantedRow& wanted, const Part& part);
+  static HeadPlan::Reads reads_of(const WantedRow& wanted, const Part& part);
+  void plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row);
+  model::Logits run_head();
+  LogitView view_of(const model::Logits& logits, std::size_t i, bool is_scaled);
   void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);
   bool is_reached(const WantedRow& wanted, const Part& part) const;
   std::span<const TokenId> generated_before(const WantedRow& wanted,
@@ -111,6 +115,7 @@ class ModelRunner {
   const std::int32_t max_logit_rows_;
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
+  HeadPlan head_plan_;  // of the rows that are read together
   std::vector<std::uint8_t> wants_attention_scores_;  // by sequence of a part
   std::vector<std::span<const std::uint8_t>> token_types_;  // likewise
   std::vector<SequenceResult> results_;

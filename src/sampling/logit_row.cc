@@ -49,6 +49,11 @@ TileScan scan_tile(std::span<const float> tile) {
   return scan;
 }
 
+// Of a tile whose maximum is known: NaN where a logit is.
+TileScan known_scan(float max) {
+  return std::isnan(max) ? TileScan{kMinusInfinity, true} : TileScan{max, false};
+}
+
 double sum_exp_whole_tile(const float* x, float max, float inverse_temperature) {
   Float4 sums = {};  // 16 terms a lane in single precision; the tiles are added in double
   for (std::size_t i = 0; i < LogitRow::kTileSize; i += kLanes) {
@@ -79,15 +84,41 @@ void LogitRow::assign(std::span<const float> logits, std::span<const float> know
   tile_max_.resize(ceil_div(logits.size(), kTileSize));
   const std::size_t num_known = std::min(known_maxima.size(), logits.size() / kTileSize);
   for (std::size_t i = 0; i < tile_max_.size(); ++i) {
-    TileScan scan{i < num_known ? known_maxima[i] : 0.0f, false};
-    if (i >= num_known) {
-      scan = scan_tile(tile(i));
-    } else if (std::isnan(scan.max)) {
-      scan = {kMinusInfinity, true};
+    const TileScan scan = i < num_known ? known_scan(known_maxima[i]) : scan_tile(tile(i));
+    note(i, scan.max, scan.has_nan);
+  }
+}
+
+void LogitRow::note(std::size_t tile, float max, bool has_nan) {
+  tile_max_[tile] = max;
+  max_ = std::max(max_, max);
+  has_nan_ |= has_nan;
+}
+
+void LogitRow::assign_allowed(std::span<float> logits, std::span<const std::uint64_t> words,
+                              std::span<const float> known_maxima) {
+  logits_ = logits;
+  max_ = kMinusInfinity;
+  has_nan_ = false;
+  tile_max_.resize(ceil_div(logits.size(), kTileSize));
+  const std::size_t num_known = std::min(known_maxima.size(), logits.size() / kTileSize);
+  for (std::size_t i = 0; i < tile_max_.size(); ++i) {
+    const std::uint64_t word = i < words.size() ? words[i] : 0;
+    if (word == 0 || (i < num_known && known_maxima[i] == kMinusInfinity)) {
+      note(i, kMinusInfinity, false);
+      continue;
     }
-    tile_max_[i] = scan.max;
-    max_ = std::max(max_, scan.max);
-    has_nan_ |= scan.has_nan;
+    TileScan scan{};
+    if (word == ~std::uint64_t{0} && i < num_known) {
+      scan = known_scan(known_maxima[i]);
+    } else {
+      const std::size_t begin = i * kTileSize, end = std::min(begin + kTileSize, logits.size());
+      for (std::size_t at = begin; at < end; ++at) {
+        if ((word >> (at - begin) & 1) == 0) logits[at] = kMinusInfinity;
+      }
+      scan = scan_tile(tile(i));
+    }
+    note(i, scan.max, scan.has_nan);
   }
 }
 
@@ -102,7 +133,7 @@ double LogitRow::sum_exp(float inverse_temperature, std::vector<double>& tile_su
   tile_sums.resize(tile_max_.size());
   double total = 0.0;
   for (std::size_t i = 0; i < tile_sums.size(); ++i) {
-    tile_sums[i] = sum_exp_tile(tile(i), max_, inverse_temperature);
+    tile_sums[i] = tile_max_[i] == kMinusInfinity ? 0.0 : sum_exp_tile(tile(i), max_, inverse_temperature);
     total += tile_sums[i];
   }
   return total;

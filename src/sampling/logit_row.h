@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,12 @@ class LogitRow {
   // Reads the whole row once, or only what lies beyond the whole tiles whose maxima (NaN where a logit is)
   // the caller knows.
   void assign(std::span<const float> logits, std::span<const float> known_maxima = {});
+
+  // The same for a row of which tokens count alone that have a bit in `words`, as AllowedTokens has them. Logits of
+  // others become -inf, or are not read where their whole tile is out: they need not be known. So need none of a tile
+  // whose known maximum is -inf.
+  void assign_allowed(std::span<float> logits, std::span<const std::uint64_t> words,
+                      std::span<const float> known_maxima = {});
 
   std::span<const float> logits() const { return logits_; }
   float max() const { return max_; }  // ignores NaN; -inf for an empty row
@@ -44,6 +51,7 @@ class LogitRow {
 
  private:
   std::span<const float> tile(std::size_t index) const;
+  void note(std::size_t tile, float max, bool has_nan);
 
   std::span<const float> logits_;
   std::vector<float> tile_max_;

@@ -23,9 +23,8 @@ constexpr float kLeastPossible = std::numeric_limits<float>::lowest();  // a log
 
 bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelowTemperature; }
 
-bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed,
-                    const AllowedTokens& allowed) {
-  return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params) || !allowed.are_all();
+bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed) {
+  return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params);
 }
 
 Status check_row(const LogitRow& row) {
@@ -116,18 +115,37 @@ PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, float leas
 
 }  // namespace
 
-bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed,
-                       const AllowedTokens& allowed) {
-  return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed, allowed);
+bool reads_no_logit(std::span<const TokenId> suppressed, const AllowedTokens& allowed) {
+  return allowed.only() != kNoToken && std::ranges::find(suppressed, allowed.only()) == suppressed.end();
+}
+
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed) {
+  return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed);
+}
+
+PositionLogprobs certain_logprobs(TokenId token, std::int32_t num_top) {
+  PositionLogprobs out;
+  out.chosen = {.token = token, .logprob = 0.0f, .rank = 1};
+  if (num_top > 0) out.top.push_back(out.chosen);
+  return out;
 }
 
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
+  if (reads_no_logit(input.suppressed, input.allowed)) {
+    SampleOutput certain{.token = input.allowed.only(), .logprobs = {}};
+    if (input.params.logprobs) certain.logprobs = certain_logprobs(certain.token, *input.params.logprobs);
+    return certain;
+  }
   apply_logit_bias(input.logits, input.params.logit_bias);
   suppress_tokens(input.logits, input.suppressed);
   apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
-  input.allowed.apply(input.logits);
-  const bool changed = changes_logits(input.params, input.suppressed, input.allowed);
-  scratch.row.assign(input.logits, changed ? std::span<const float>() : input.tile_maxima);
+  const bool changed = changes_logits(input.params, input.suppressed);
+  const std::span<const float> maxima = changed ? std::span<const float>() : input.tile_maxima;
+  if (input.allowed.are_all()) {
+    scratch.row.assign(input.logits, maxima);
+  } else {
+    scratch.row.assign_allowed(input.logits, input.allowed.words(), maxima);
+  }
   KVASIR_CHECKED(check_row(scratch.row));
   SampleOutput output;
   output.token = is_greedy(input.params) ? scratch.row.argmax() : draw_token(input, scratch);

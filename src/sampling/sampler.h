@@ -24,7 +24,9 @@ inline constexpr float kMinLogprob = -9999.0f;
 inline constexpr float kGreedyBelowTemperature = 1e-5f;
 
 struct SampleInput {
-  std::span<float> logits;  // [vocab_size]; changed in place by bias, suppression, penalties and mask
+  // [vocab_size]; changed in place by bias, suppression, penalties and mask. Those that a mask leaves out whole tiles of
+  // need not be known; where reads_no_logit() holds it may be empty.
+  std::span<float> logits;
   // As LogitRow::assign takes them, of the logits as they are given; or empty.
   std::span<const float> tile_maxima;
   const SamplingParams& params;  // validated
@@ -53,9 +55,12 @@ struct SamplerScratch {
   std::vector<Candidate> selection;
 };
 
-// True when sample() reads no logit but the greatest, and those as great: others need not be known.
-bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed,
-                       const AllowedTokens& allowed);
+// True when sample() reads no logit: there is one token to choose.
+bool reads_no_logit(std::span<const TokenId> suppressed, const AllowedTokens& allowed);
+
+// True when sample() reads no logit but the greatest of those that are allowed, and those as great: others need not be
+// known.
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed);
 
 // In this order, as vLLM has it: logit bias, suppression, penalties, mask | logprobs are of this distribution |
 // temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.
@@ -66,6 +71,9 @@ bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> su
 // impossible (kUsage): it concerns this request only.
 // Thread safety: concurrent calls need their own scratch and logits.
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch);
+
+// What sample() says of a token that is the only one to choose, when asked for num_top alternatives.
+PositionLogprobs certain_logprobs(TokenId token, std::int32_t num_top);
 
 // Log-probabilities under softmax(logits) of `token` and of the num_top most likely tokens, with ranks; used
 // as it is for prompt tokens. Errors as for sample(). Requires: 0 <= token < logits.size().

@@ -1,6 +1,7 @@
 #include "backend/cpu/bounded_argmax.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -12,6 +13,9 @@ namespace {
 using kernels::kRowsPerGroup;
 
 constexpr std::int64_t kTasksPerWorker = 32;
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
+constexpr std::uint16_t kAllOfGroup = 0xffff;
+static_assert(kLogitsPerTile == 64 && kRowsPerGroup == 16);
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // max(best, value); a NaN is no value.
@@ -32,6 +36,7 @@ void BoundedArgmax::find(const HeadOp& op, const std::byte* quantized, std::int3
   num_logits_ = *op.argmax_of;
   CHECK(num_logits_ >= 1 && num_logits_ <= matrix_->num_rows);
   num_groups_ = ceil_div<std::int64_t>(num_logits_, kRowsPerGroup);
+  CHECK(op.allowed.empty() || std::ssize(op.allowed) == num_rows);
   const std::int64_t input_bytes = matrix_->nibble_planes->input_bytes(matrix_->row_length);
   inputs_.resize(static_cast<std::size_t>(kMaxRows * input_bytes));
   for (std::int32_t row = 0; row < num_rows; ++row) {
@@ -83,16 +88,50 @@ kernels::BoundArgs BoundedArgmax::args_of(Bounds& bounds, std::int32_t row, std:
           .lower = bounds.lower[of_row].data() + i};
 }
 
+std::uint64_t BoundedArgmax::counting(std::int64_t tile, std::int32_t row) const {
+  if (op_->allowed.empty()) return kAll;
+  const std::span<const std::uint64_t> words = op_->allowed[static_cast<std::size_t>(row)];
+  if (words.empty()) return kAll;
+  return tile < std::ssize(words) ? words[static_cast<std::size_t>(tile)] : 0;
+}
+
+void BoundedArgmax::narrow(Bounds& bounds, const kernels::BoundArgs& args, std::int32_t row) const {
+  const std::uint64_t word = counting(bounds.tile, row);
+  if (word == kAll) return;
+  for (std::int64_t group = args.group_begin; group < args.group_end; ++group) {
+    const std::int64_t i = group - args.group_begin, first = (group - first_group(bounds.tile)) * kRowsPerGroup;
+    const auto bits = static_cast<std::uint16_t>(word >> first);
+    if (bits == kAllOfGroup) continue;
+    const std::int64_t num_rows = std::min<std::int64_t>(kRowsPerGroup, num_logits_ - group * kRowsPerGroup);
+    float upper = kMinusInfinity, lower = kMinusInfinity;
+    for (std::int64_t r = 0; r < num_rows; ++r) {
+      if ((bits >> r & 1) == 0) continue;
+      const float estimate = args.estimate[i * kRowsPerGroup + r], slack = args.slack[i * kRowsPerGroup + r];
+      const bool is_finite = std::isfinite(estimate) && std::isfinite(slack);
+      upper = std::max(upper, is_finite ? estimate + slack : -kMinusInfinity);
+      if (is_finite) lower = std::max(lower, estimate - slack);
+    }
+    args.upper[i] = upper;
+    args.lower[i] = lower;
+  }
+}
+
 bool BoundedArgmax::reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const {
   const auto of_row = static_cast<std::size_t>(row);
-  return bounds.upper[of_row][static_cast<std::size_t>(i)] >= best_[of_row].load(std::memory_order_relaxed);
+  const float upper = bounds.upper[of_row][static_cast<std::size_t>(i)];
+  return upper > kMinusInfinity && upper >= best_[of_row].load(std::memory_order_relaxed);
 }
 
 void BoundedArgmax::bound(Bounds& bounds) {
   const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     const kernels::BoundArgs args = args_of(bounds, row, begin, end);
+    if (counting(bounds.tile, row) == 0) {
+      std::ranges::fill(bounds.upper[static_cast<std::size_t>(row)], kMinusInfinity);
+      continue;
+    }
     matrix_->nibble_planes->bound(args);
+    narrow(bounds, args, row);
     for (std::int64_t i = 0; i < end - begin; ++i) raise(best_[static_cast<std::size_t>(row)], args.lower[i]);
     for (std::int64_t i = 0; i < end - begin; ++i) {
       if (!reaches_best(bounds, row, i)) continue;
@@ -109,6 +148,7 @@ BoundedArgmax::Verdict BoundedArgmax::judge(Bounds& bounds, std::int64_t group) 
     if (!reaches_best(bounds, row, i)) continue;
     const kernels::BoundArgs args = args_of(bounds, row, group, group + 1);
     matrix_->nibble_planes->refine(args);
+    narrow(bounds, args, row);
     raise(best_[static_cast<std::size_t>(row)], *args.lower);
     if (reaches_best(bounds, row, i)) return Verdict::kWanted;
     verdict = Verdict::kRefined;
@@ -143,8 +183,20 @@ void BoundedArgmax::finish(Bounds& bounds) {
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     float& maximum = op_->tile_maxima.row(row)[bounds.tile];
     maximum = kMinusInfinity;
+    if (any) hide(bounds.tile, row);
     if (any) kernels_.tile_maxima(op_->logits.row(row) + first, count, &maximum);
     raise(best_[static_cast<std::size_t>(row)], maximum);
+  }
+}
+
+// Logits that do not count, of a tile that is there.
+void BoundedArgmax::hide(std::int64_t tile, std::int32_t row) {
+  const std::uint64_t word = counting(tile, row);
+  if (word == kAll) return;
+  float* const logits = op_->logits.row(row) + tile * kLogitsPerTile;
+  const std::int64_t count = std::min<std::int64_t>(kLogitsPerTile, num_logits_ - tile * kLogitsPerTile);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if ((word >> i & 1) == 0) logits[i] = kMinusInfinity;
   }
 }
 

@@ -50,8 +50,13 @@ class BoundedArgmax {
   std::int64_t end_group(std::int64_t tile) const;
   kernels::BoundArgs args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
                              std::int64_t group_end);
+  // The bits of a row's logits in a tile that count.
+  std::uint64_t counting(std::int64_t tile, std::int32_t row) const;
+  // Makes bounds of groups those of the logits that count.
+  void narrow(Bounds& bounds, const kernels::BoundArgs& args, std::int32_t row) const;
   bool reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const;
   void bound(Bounds& bounds);
+  void hide(std::int64_t tile, std::int32_t row);
   enum class Verdict : std::uint8_t { kBounded, kRefined, kWanted };  // ruled out so or so, or not
   Verdict judge(Bounds& bounds, std::int64_t group);
   void finish(Bounds& bounds);

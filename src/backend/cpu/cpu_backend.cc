@@ -127,10 +127,10 @@ void CpuBackend::norm_row(const Norm& norm, const float* x, std::int32_t width, 
   }
 }
 
-void CpuBackend::norm_into(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
-                           CpuActivation& out) {
+template <class RowOf>
+void CpuBackend::norm_into(Rows x, const Norm& norm, std::int32_t num_rows, const RowOf& row_of, CpuActivation& out) {
   for_rows(pool_, num_rows, x.width, [&](std::int32_t i, int worker) {
-    const std::int32_t row = first_row + i;
+    const std::int32_t row = row_of(i);
     float* out_row = quantizer_.float_row(out, i, worker);
     norm_row(norm, x.row(row), x.width, out_row);
     quantizer_.quantize(out, out_row, i, num_rows, row);
@@ -138,7 +138,7 @@ void CpuBackend::norm_into(Rows x, const Norm& norm, std::int32_t first_row, std
 }
 
 void CpuBackend::norm(Rows x, const Norm& norm, Activation& out) {
-  norm_into(x, norm, 0, rows_.count(), cpu(out));
+  norm_into(x, norm, rows_.count(), [](std::int32_t row) { return row; }, cpu(out));
 }
 
 void CpuBackend::norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
@@ -226,11 +226,16 @@ std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, std::span<const 
   return count;
 }
 
-void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) {
+void CpuBackend::head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) {
   CpuActivation& h = cpu(scratch);
+  const auto num_rows = static_cast<std::int32_t>(rows.size());
   CHECK(num_rows <= h.max_rows);
-  norm_into(op.x, op.norm, first_row, num_rows, h);
+  norm_into(op.x, op.norm, num_rows, [rows](std::int32_t i) { return rows[static_cast<std::size_t>(i)]; }, h);
   const CpuMatrix& weight = cpu(*op.weight);
+  if (!op.groups.empty()) {
+    matmuls_.run_groups(h, num_rows, {.weight = op.weight, .out = op.logits}, op.groups);
+    return;
+  }
   if (op.argmax_of && weight.nibble_planes != nullptr && weight.scales.empty() && num_rows <= BoundedArgmax::kMaxRows) {
     argmax_.find(op, h.quantized, num_rows);
     return;

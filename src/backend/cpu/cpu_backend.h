@@ -58,7 +58,7 @@ class CpuBackend final : public Backend {
   void route(const RouteOp& op, ExpertRows& rows) override;
   void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) override;
   void add_gated(Rows gate_rows, Rows y, float scale, Rows out) override;
-  void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
+  void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) override;
   void scale_and_cap(std::span<float> logits, float scale, float cap) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return rows_.non_finite(); }
   std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const override {
@@ -71,8 +71,9 @@ class CpuBackend final : public Backend {
  private:
   // The attention of op's rows. `is_scored`: those that are observed are so.
   void run_attention(const AttendOp& op, bool is_scored, Activation& out);
-  // Normalises into `out` and quantises row by row.
-  void norm_into(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, CpuActivation& out);
+  // Normalises row_of(i) of x into row i of `out`, and quantises it.
+  template <class RowOf>
+  void norm_into(Rows x, const Norm& norm, std::int32_t num_rows, const RowOf& row_of, CpuActivation& out);
   void norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const;
 
   const kernels::KernelTable& kernels_;

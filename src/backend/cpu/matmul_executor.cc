@@ -202,6 +202,38 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
   });
 }
 
+void MatmulExecutor::run_groups(const CpuActivation& in, std::int32_t num_rows, const MatmulOp& op,
+                                std::span<const std::int32_t> groups) {
+  const CpuMatrix& matrix = cpu(*op.weight);
+  CHECK(op.tile_maxima.data == nullptr);  // a tile is more than a group
+  const auto num_groups = std::ssize(groups);
+  const std::int64_t group_bytes = ceil_div(matrix.packed_bytes, matrix.num_groups);
+  const MatmulCut cut = cut_of({.num_tokens = num_rows,
+                                .float_width = in.is_quantized() ? 0 : in.width,
+                                .num_groups = num_groups,
+                                .num_bytes = num_groups * group_bytes});
+  const auto run_run = [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t token = 0; token < num_rows; token += cut.tokens_per_task) {
+      kernels::MatmulArgs args = part_of(matrix, in, {.groups_per_task = count, .tokens_per_task = cut.tokens_per_task},
+                                         first, token, num_rows);
+      args.out = op.out.row(token);
+      args.out_stride = op.out.stride;
+      multiply(matrix, args);
+      finish(op, args, token);
+    }
+  };
+  pool_.parallel_for(ceil_div(num_groups, cut.groups_per_task), [&](std::int64_t task) {
+    const std::int64_t end = std::min(num_groups, (task + 1) * cut.groups_per_task);
+    for (std::int64_t i = task * cut.groups_per_task; i < end;) {
+      const std::int64_t first = groups[static_cast<std::size_t>(i)];
+      std::int64_t count = 1;
+      while (i + count < end && groups[static_cast<std::size_t>(i + count)] == first + count) ++count;
+      run_run(first, count);
+      i += count;
+    }
+  });
+}
+
 // Scales, adds the bias and finds the tile maxima, while the outputs are in this worker's caches.
 void MatmulExecutor::finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
   const std::vector<float>& scales = op.weight->scales;

@@ -59,6 +59,9 @@ class MatmulExecutor {
   // The products of the first num_rows rows of `in` with every matrix of `ops`; `accumulate` adds them to what
   // the outputs are.
   void run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
+  // The outputs of these row groups of op.weight alone, ascending; no other is written.
+  void run_groups(const CpuActivation& in, std::int32_t num_rows, const MatmulOp& op,
+                  std::span<const std::int32_t> groups);
 
  private:
   Result<std::unique_ptr<CpuMatrix>> lay_out(const TensorView& tensor, MatrixUse use) const;
