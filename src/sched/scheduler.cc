@@ -101,6 +101,7 @@ const SchedulerOutput& Scheduler::schedule(TimePoint now) {
   if (!skips_streams) {
     StepBudget budget = open_budget();
     schedule_streams(budget);
+    schedule_forced_runs(budget);
     schedule_prompts(budget, now);
     schedule_drafts();
   }
@@ -140,6 +141,22 @@ void Scheduler::schedule_streams(StepBudget& budget) {
   // very step.
   if (std::ranges::none_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; })) {
     budget = open_budget();
+  }
+}
+
+// Streams that have more than a token to compute go before prompts: somebody reads their answers.
+void Scheduler::schedule_forced_runs(StepBudget& budget) {
+  if (std::ranges::none_of(running_, [](const Sequence* s) { return s->has_forced_run(); })) return;
+  streams_ = running_;  // make_room() may take sequences off
+  for (Sequence* stream : streams_) {
+    if (stream->status != SequenceStatus::kRunning || stream->is_held || !stream->has_forced_run()) continue;
+    const StepBudget budget_before = budget;
+    const std::int32_t num_tokens = budget.take_forced_run(stream->num_remaining_tokens(), stream->num_computed_tokens);
+    if (num_tokens > 0 && make_room(*stream, num_tokens)) {
+      stream->num_scheduled_tokens = num_tokens;
+    } else {
+      budget = budget_before;
+    }
   }
 }
 
@@ -249,7 +266,8 @@ void Scheduler::advance_in_order(StepBudget& budget, TimePoint now) {
     Sequence& sequence = admission_.sequence_of(next);
     if (sequence.is_held) continue;
     if (next.is_running) {
-      if (sequence.status == SequenceStatus::kRunning) schedule_chunk(sequence, budget);
+      const bool is_due = sequence.status == SequenceStatus::kRunning && sequence.num_scheduled_tokens == 0;
+      if (is_due) schedule_chunk(sequence, budget);
       continue;
     }
     // A sequence that was preempted in this step lets the others go on, and none overtakes it.
@@ -378,105 +396,6 @@ void Scheduler::schedule_prefill_only() {
     prefill_only_.note_prompt_tokens(s.is_decoding() ? 0 : s.num_tokens);
   }
   prefill_only_.schedule(output_);
-}
-
-std::span<const SequenceUpdate> Scheduler::update(ModelStepResult& result, TimePoint now) {
-  CHECK(result.num_tokens.size() == output_.sequences.size());
-  updates_.clear();
-  now_ = now;
-  if (output_.num_whole == output_.sequences.size()) {  // a part of the layers teaches nothing
-    admission_.observe_step(output_.sequences, admission::Milliseconds(now - step_began_).count());
-  }
-  kv_.forget_conversions();
-  std::span<SampledToken> rest = result.tokens;
-  for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
-    const std::span<SampledToken> tokens = rest.first(static_cast<std::size_t>(result.num_tokens[i]));
-    rest = rest.subspan(tokens.size());
-    const auto found = sequences_.find(output_.sequences[i].id);
-    if (found == sequences_.end()) continue;  // finished while its step was running
-    if (found->second.is_prefill_only) {
-      advance_prefill_only(found->second, now);
-      continue;
-    }
-    CHECK(output_.sequences[i].samples == !tokens.empty());
-    advance(found->second, tokens, now);
-  }
-  output_.sequences.clear();
-  demote_cells();
-  return updates_;
-}
-
-// Nothing is allocated or freed any more: coarser cells are written anew at the start of the next step.
-void Scheduler::demote_cells() {
-  kv_.demotion().begin();
-  for (Sequence* sequence : running_) {
-    kv_.demotion().demote(sequence->kv, sequence->num_computed_tokens, sequence->num_prompt_tokens);
-    if (!sequence->kv.pending_demotions.empty()) pending_.push_back(&sequence->kv);
-  }
-  if (!pending_.empty()) kv_.demotion().demote_shared(pending_);
-  pending_.clear();
-  kv_.demotion().end();
-}
-
-void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
-  if (!prefill_only_.advance(sequence)) return;
-  sequence.times.prompt_computed = now;
-  admission_.fair_share().charge(*sequence.account, sequence.num_prompt_tokens, 0, now_);
-  updates_.push_back({.id = sequence.id, .finish_reason = FinishReason::kLength, .times = sequence.times});
-  remove(sequence);
-}
-
-// `tokens`: what the step sampled, all but the last of which were guessed. A token that ends the sequence is
-// its last one, whatever was guessed behind it. Rejected guesses leave nothing: the next step writes over
-// their KV.
-void Scheduler::advance(Sequence& sequence, std::span<SampledToken> tokens, TimePoint now) {
-  const bool had_drafts = sequence.num_scheduled_draft_tokens > 0;
-  const std::int32_t num_committed = std::exchange(sequence.num_scheduled_tokens, 0);
-  const std::int32_t num_before = sequence.num_tokens();
-  std::optional<FinishReason> finish_reason = sequence.append_sampled(tokens);
-  const std::int32_t num_new = sequence.num_tokens() - num_before;
-  tokens = tokens.first(static_cast<std::size_t>(num_new));
-  admission_.fair_share().charge(*sequence.account, num_new > 0 ? num_committed - 1 : num_committed, num_new,
-                                 now_);
-  sequence.num_computed_tokens += num_committed + std::max(0, num_new - 1);
-  if (had_drafts) kv_.trim(sequence.kv, sequence.num_computed_tokens);
-  kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
-  if (sequence.want_prompt_logits) {
-    sequence.num_prompt_logits = std::max(sequence.num_prompt_logits,
-                                          std::min(sequence.num_computed_tokens, sequence.num_prompt_tokens));
-  }
-  if (sequence.has_computed_prompt() && !sequence.times.prompt_computed) sequence.times.prompt_computed = now;
-  if (sequence.num_computed_tokens < num_before) return;  // of its prompt there is more to compute
-
-  if (tokens.empty()) finish_reason = FinishReason::kLength;  // a request for its prompt only
-  updates_.push_back({.id = sequence.id,
-                      .tokens = tokens,
-                      .finish_reason = finish_reason,
-                      .num_cached_tokens = sequence.num_cached_tokens,
-                      .kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use),
-                      .kv_usage = sequence.kv_usage(kv_.demotion()),
-                      .times = sequence.times,
-                      .num_preemptions = sequence.num_preemptions});
-  if (finish_reason) remove(sequence);
-}
-
-void Scheduler::remove(Sequence& sequence) {
-  if (sequence.is_held) --num_held_;
-  is_blocked_ = false;
-  admission_.observe_answer(sequence);
-  admission_.fair_share().leave(*sequence.account, now_);
-  if (sequence.status == SequenceStatus::kRunning) {
-    --sequence.account->num_running;
-    if (sequence.is_prefill_only) {
-      prefill_only_.leave(sequence);
-    } else {
-      std::erase(running_, &sequence);
-    }
-    kv_.free(sequence.kv);
-  } else {
-    waiting_.remove(&sequence);
-  }
-  sequences_.erase(sequence.id);
 }
 
 void Scheduler::describe_load(admission::LoadSnapshot& load) {

@@ -7,8 +7,8 @@
 //   schedule()  In its turn (admission/waiting_order.h) a sequence takes a seat: it looks up the longest prefix
 //               whose KV is cached, takes those blocks by reference and so begins with num_computed_tokens > 0.
 //               From then on each schedule() gives it some of its remaining tokens: a chunk of the prompt as
-//               the token budget allows, later the one token it sampled last. Nothing distinguishes the two:
-//               it just catches up.
+//               the token budget allows, later the one token it sampled last, or a run that a guide forced behind
+//               it. Nothing distinguishes these: it just catches up.
 //   (the model) Runs the tokens, writes their KV into the blocks named in its tables and, where `samples`
 //               is set, chooses the next token.
 //   update()    Counts the tokens as computed, makes blocks that became full findable for others, frees
@@ -107,6 +107,7 @@ class Scheduler {
   void expire_waiting(TimePoint now);
   StepBudget open_budget();
   void schedule_streams(StepBudget& budget);
+  void schedule_forced_runs(StepBudget& budget);
   void schedule_prompts(StepBudget& budget, TimePoint now);
   void advance_in_order(StepBudget& budget, TimePoint now);
   bool schedule_underserved_prompt(TimePoint now);
@@ -132,7 +133,7 @@ class Scheduler {
 
   // The parts of update().
   void advance_prefill_only(Sequence& sequence, TimePoint now);
-  void advance(Sequence& sequence, std::span<SampledToken> tokens, TimePoint now);
+  void advance(Sequence& sequence, std::span<SampledToken> tokens, std::int32_t num_forced, TimePoint now);
   void demote_cells();
   void remove(Sequence& sequence);
 

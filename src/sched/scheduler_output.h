@@ -81,15 +81,20 @@ struct SampledToken {
   std::optional<PositionLogprobs> logprobs = {};  // when asked for
 };
 
-// The runtime's answer to a SchedulerOutput.
+// The answer to a SchedulerOutput.
 struct ModelStepResult {
-  std::vector<SampledToken> tokens;      // of all scheduled sequences, one after another
+  std::vector<SampledToken> tokens;      // of all scheduled sequences, one after another: sampled ones, then forced ones
   std::vector<std::int32_t> num_tokens;  // per scheduled sequence: 0 where it does not sample, 1 + accepted
+  // Per scheduled sequence, or empty for none: tokens behind them that had no alternative, so that no model was asked.
+  // Their KV is computed with the next step's. Requires: 0 where it does not sample.
+  std::vector<std::int32_t> num_forced;
 
   void clear() {
     tokens.clear();
     num_tokens.clear();
+    num_forced.clear();
   }
+  std::int32_t num_forced_of(std::size_t sequence) const { return num_forced.empty() ? 0 : num_forced[sequence]; }
   // The next scheduled sequence's token; kNoToken where it does not sample.
   void add(TokenId token) {
     if (token != kNoToken) tokens.push_back({.token = token});

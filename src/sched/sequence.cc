@@ -52,8 +52,9 @@ ScheduledSequence Sequence::scheduled_part() {
   return part;
 }
 
-std::optional<FinishReason> Sequence::append_sampled(std::span<const SampledToken> tokens) {
-  CHECK(std::ssize(tokens) <= 1 + std::exchange(num_scheduled_draft_tokens, 0));
+std::optional<FinishReason> Sequence::append_sampled(std::span<const SampledToken> tokens, std::int32_t num_forced) {
+  CHECK(num_forced <= kMaxForcedTokens);
+  CHECK(std::ssize(tokens) - num_forced <= 1 + std::exchange(num_scheduled_draft_tokens, 0));
   draft_token_ids.clear();
   std::optional<FinishReason> finish_reason;
   for (const SampledToken& sampled : tokens) {

@@ -31,6 +31,9 @@ struct SequenceRequest {
   std::optional<TimePoint> start_deadline;  // dropped as expired when nothing of it ran by then
 };
 
+// Forced tokens that a step may add.
+inline constexpr std::int32_t kMaxForcedTokens = 32;
+
 enum class SequenceStatus : std::uint8_t { kWaiting, kRunning };
 
 // Owned by the scheduler. There are no phases: a sequence has num_tokens() tokens, of which the KV of the
@@ -86,6 +89,11 @@ struct Sequence {
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
   // All but its newest token is computed, so its next step generates.
   bool is_decoding() const { return num_remaining_tokens() == 1; }
+  // It has generated, and a short run of forced tokens is to be computed before it goes on.
+  bool has_forced_run() const {
+    return num_generated_tokens() > 1 && has_computed_prompt() && !is_decoding() &&
+           num_remaining_tokens() <= kMaxForcedTokens + 1;
+  }
   // As long as answers of its tenant get, all together.
   std::int32_t expected_generated_tokens() const {
     return account->lengths.predict(num_generated_tokens(), stop.max_tokens);
@@ -95,9 +103,9 @@ struct Sequence {
   admission::SequenceFacts facts() const;
   // Its part of the step in flight. Requires: it has scheduled tokens and runs all layers.
   ScheduledSequence scheduled_part();
-  // Appends what a step sampled, up to the token that ends the sequence; returns why it does. Forgets the
-  // guesses. Requires: at most one token more than guesses were scheduled.
-  std::optional<FinishReason> append_sampled(std::span<const SampledToken> tokens);
+  // Appends what a step sampled, and num_forced tokens behind it, up to the token that ends the sequence; returns why it
+  // does. Forgets the guesses. Requires: at most one sampled token more than guesses were scheduled.
+  std::optional<FinishReason> append_sampled(std::span<const SampledToken> tokens, std::int32_t num_forced);
   // Prompt logits come from computing the prompt: until all were handed out, a cached prefix would swallow
   // some.
   bool awaits_prompt_logits() const { return want_prompt_logits && num_prompt_logits < num_prompt_tokens; }

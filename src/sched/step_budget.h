@@ -17,7 +17,7 @@ using admission::StepWork;
 // chunk, so a long prompt never delays running streams by more than its chunk. That is cut to what the time
 // allows, such that the step's rows fill whole tiles of 16 (a tile of fewer takes as long), and the first is
 // at least 16 tokens: prompts advance whatever the streams take. A second one has room only where 16 fit, so
-// that prompts are computed one after the other.
+// that prompts are computed one after the other. Forced runs of streams come first, and whole.
 class StepBudget {
  public:
   // `decoding`: the work of those that decode. Requires: decoding.num_decoding <= limits.max_tokens. `times`
@@ -41,6 +41,16 @@ class StepBudget {
       const std::int32_t num_rows = work_.num_decoding + work_.num_chunk_tokens + granted;
       granted = std::min(asked, std::max(kTileRows, granted - num_rows % kTileRows));
     }
+    chunk_tokens_ -= granted;
+    work_.add_chunk(first_position, granted);
+    return granted;
+  }
+
+  // The same for the forced run of a stream, before any prompt: the time of steps does not count, for each of its tokens
+  // would take a step of its own.
+  std::int32_t take_forced_run(std::int32_t num_remaining, std::int32_t first_position) {
+    const std::int32_t granted = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
+    if (granted <= 0) return 0;
     chunk_tokens_ -= granted;
     work_.add_chunk(first_position, granted);
     return granted;

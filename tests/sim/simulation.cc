@@ -51,6 +51,7 @@ void Coverage::add(const Coverage& other) {
   num_holds += other.num_holds;
   num_draft_tokens += other.num_draft_tokens;
   num_accepted_tokens += other.num_accepted_tokens;
+  num_forced_tokens += other.num_forced_tokens;
 }
 
 namespace {
@@ -74,6 +75,8 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       draft_source_(mix(seed, 10), workload_.vocab_size),
       of_holds_(mix(seed, 11)),
       holds_(of_holds_.percent(40)),
+      of_runs_(mix(seed, 12)),
+      percent_forced_(of_runs_.percent(40) ? 30 : 0),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       max_steps_((holds_ ? 3 : 1) * max_steps(workload_)) {
   disk_.attach(engine_.cells());
@@ -193,6 +196,7 @@ void Simulation::end(SequenceId id, End how) {
 // In random order, so that nothing rests on the order within a batch.
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
   std::vector<std::vector<TokenId>> next_tokens(output.sequences.size());
+  std::vector<std::int32_t> num_forced(output.sequences.size());
   for (const kv::CellConversion& conversion : output.conversions->all()) {
     ++(conversion.from.format() == conversion.to.format() ? num_moves_ : num_conversions_);
   }
@@ -226,13 +230,29 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
     coverage_.num_draft_tokens += scheduled.num_draft_tokens();
     coverage_.num_accepted_tokens += std::max<std::int64_t>(0, std::ssize(outcome.next_tokens) - 1);
     next_tokens[i] = outcome.next_tokens;
+    num_forced[i] = force_tokens(choice, next_tokens[i]);
   }
   sched::ModelStepResult result;
-  for (const std::vector<TokenId>& tokens : next_tokens) {
-    for (const TokenId token : tokens) result.tokens.push_back({.token = token});
-    result.num_tokens.push_back(static_cast<std::int32_t>(tokens.size()));
+  for (std::size_t i = 0; i < next_tokens.size(); ++i) {
+    for (const TokenId token : next_tokens[i]) result.tokens.push_back({.token = token});
+    result.num_tokens.push_back(static_cast<std::int32_t>(next_tokens[i].size()) - num_forced[i]);
   }
+  if (percent_forced_ > 0) result.num_forced = num_forced;
   return result;
+}
+
+// A guide leaves no choice about what the solo run says next: adds some of it, perhaps beyond the answer's end.
+std::int32_t Simulation::force_tokens(const Choice& choice, std::vector<TokenId>& next_tokens) {
+  if (next_tokens.empty() || !of_runs_.percent(percent_forced_)) return 0;
+  const auto answer = choice.solo.tokens().subspan(choice.request->request.prompt_token_ids.size());
+  const std::size_t num_known = choice.generated.size() + next_tokens.size();
+  const auto most = static_cast<std::int32_t>(of_runs_.bits() % (sched::kMaxForcedTokens + 1));
+  for (std::int32_t i = 0; i < most; ++i) {
+    const std::size_t place = num_known + static_cast<std::size_t>(i);
+    next_tokens.push_back(place < answer.size() ? answer[place] : TokenId{0});
+  }
+  coverage_.num_forced_tokens += most;
+  return most;
 }
 
 // Guides that compile and masks that are late: a held sequence runs nothing, and all are released in the end.

@@ -48,6 +48,7 @@ struct Coverage {
   std::int64_t num_holds = 0;
   std::int64_t num_draft_tokens = 0;     // guesses that ran
   std::int64_t num_accepted_tokens = 0;  // of them
+  std::int64_t num_forced_tokens = 0;
 
   void add(const Coverage& other);
 };
@@ -81,6 +82,7 @@ class Simulation {
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
   void hold_and_release();
   void propose_drafts();
+  std::int32_t force_tokens(const Choice& choice, std::vector<TokenId>& next_tokens);
   void check_drafts_left_nothing();
   void check_limits(const sched::SchedulerOutput& output);
   void check_layer_pass(const sched::SchedulerOutput& output);
@@ -112,6 +114,8 @@ class Simulation {
   FakeDraftSource draft_source_;
   SeededRandom of_holds_;
   const bool holds_;                               // some sequences for some steps
+  SeededRandom of_runs_;
+  const std::int32_t percent_forced_;  // of steps that sample, with tokens that are forced behind
   std::map<SequenceId, std::int32_t> held_until_;  // step
   std::map<SequenceId, Choice> choices_;
   std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
