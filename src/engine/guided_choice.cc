@@ -30,11 +30,26 @@ GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field,
 
 sampling::AllowedTokens GuidedChoice::allowed() {
   if (!is_filled_) fill();
-  return sampling::AllowedTokens::of(mask_.words());
+  return allowed_;
 }
 
+// A stop token is left to the next step's mask, which knows when it may come.
+std::size_t GuidedChoice::forced_behind(TokenId token, std::span<TokenId> run) {
+  if (is_lost_ || is_stop(token) || !matcher_.accept(token)) return 0;
+  const std::size_t num_forced = matcher_.is_exhausted() ? 0 : matcher_.forced(run);
+  matcher_.rollback(1);
+  if (guide_->is_exhausted()) return 0;
+  const auto forced = run.first(num_forced);
+  return static_cast<std::size_t>(std::ranges::find_if(forced, [this](TokenId t) { return is_stop(t); }) - forced.begin());
+}
+
+bool GuidedChoice::is_stop(TokenId token) const {
+  return std::ranges::find(stop_tokens_, token) != stop_tokens_.end();
+}
+
+// A token that comes without a mask is of a forced run.
 void GuidedChoice::push(TokenId token, std::size_t num_bytes) {
-  if (is_filled_ && mask_.only() == token) ++num_forced_;
+  if (!is_filled_ || allowed_.only() == token) ++num_forced_;
   is_filled_ = false;
   if (!matcher_.accept(token)) {
     is_lost_ = true;
@@ -79,6 +94,7 @@ void GuidedChoice::fill() {
       mask_.reset(token);  // one without text is there because the grammar names it
     }
   }
+  allowed_ = sampling::AllowedTokens::of(mask_.words());
   is_filled_ = true;
 }
 

@@ -28,7 +28,10 @@ class GuidedChoice {
 
   // The tokens that may come next. The view lives until the next call of push().
   sampling::AllowedTokens allowed();
-  // The token that came, of those allowed, and the size of its text in the answer.
+  // Writes the tokens that have to come behind this one, which is to come next and is allowed; how many, as far as there
+  // is room. None of them may end the answer.
+  std::size_t forced_behind(TokenId token, std::span<TokenId> run);
+  // The token that came, of those allowed or forced, and the size of its text in the answer.
   void push(TokenId token, std::size_t num_bytes);
   // The token that came ends the answer.
   void end(TokenId token);
@@ -46,6 +49,7 @@ class GuidedChoice {
 
  private:
   void fill();
+  bool is_stop(TokenId token) const;
 
   CompiledGuide guide_;
   std::string field_;
@@ -54,6 +58,7 @@ class GuidedChoice {
   std::vector<TokenId> tokens_;
   std::vector<std::size_t> ends_;  // by token, in the answer's bytes
   grammar::TokenMask mask_;
+  sampling::AllowedTokens allowed_ = sampling::AllowedTokens::all();  // of mask_, where it is filled
   std::int32_t num_forced_ = 0;
   bool is_filled_ = false;
   bool is_lost_ = false;

@@ -250,6 +250,8 @@ void LocalEngine::start_request(Arrival arrival) {
   auto sequence = sequence_request(request, request.stop_tokens, arrival.expected_cached_tokens, now);
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
+  // What a lossy policy drops depends on the steps in which tokens are computed.
+  request.takes_forced_runs = !sequence.kv_policy.is_lossy();
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -307,6 +309,7 @@ void LocalEngine::step() {
   counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_.held_bytes());
   build_tasks(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
+  forced_runs_.extend(runner_.sampled());
   scheduled_.clear();
   for (const sched::ScheduledSequence& sequence : output.sequences) scheduled_.push_back(sequence.id);
   const auto end = Clock::now();
@@ -341,6 +344,7 @@ void LocalEngine::end_expired(const sched::SchedulerOutput& output) {
 
 void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
   tasks_.clear();
+  forced_runs_.clear();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
@@ -354,6 +358,9 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
                       .embedding = embedding ? &*embedding : nullptr});
+    std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
+    const bool has_runs = guide && sequence.samples && stream.request->takes_forced_runs;
+    forced_runs_.add(has_runs ? &*guide : nullptr, request.sampling.logprobs);
   }
 }
 
@@ -367,106 +374,6 @@ sampling::AllowedTokens LocalEngine::allowed_tokens(const Stream& stream) {
   const sampling::AllowedTokens allowed = guide->allowed();
   counters_.guide_mask_seconds_total += std::chrono::duration<double>(Clock::now() - begin).count();
   return allowed;
-}
-
-// Takes failed sequences out before their step counts, and keeps what was said about prompts.
-void LocalEngine::finish_failed(const sched::SchedulerOutput& output,
-                                std::span<runtime::SequenceResult> results) {
-  struct Failure {
-    SequenceId id;
-    Error error;
-  };
-  std::vector<Failure> failures;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const SequenceId id = output.sequences[i].id;
-    const Stream& stream = streams_.at(id);
-    if (stream.choice == 0) {
-      for (PositionLogprobs& entry : results[i].prompt_logprobs) {
-        stream.request->prompt_logprobs.push_back(std::move(entry));
-      }
-    }
-    if (results[i].error) failures.push_back({id, *results[i].error});
-  }
-  for (Failure& failure : failures) {
-    const Stream stream = streams_.at(failure.id);
-    scheduler_.finish(failure.id);
-    if (!std::exchange(stream.request->has_failed, true)) ++counters_.num_requests_failed;
-    emit_end(*stream.request, stream.choice, FinishReason::kError, std::move(failure.error));
-  }
-}
-
-void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result) {
-  const Stream stream = streams_.at(update.id);
-  ActiveRequest& request = *stream.request;
-  ActiveChoice& choice = request.choices[stream.choice];
-  RequestOutput output;
-  output.finish_reason = update.finish_reason;
-  output.attention_scores = std::move(result.attention_scores);
-  // Its first news: the prompt is computed. The other choices find it cached by this one.
-  if (choice.completion_tokens == 0 && stream.choice == 0) {
-    counters_.num_cached_prompt_tokens += update.num_cached_tokens;
-    request.cached_tokens = update.num_cached_tokens;
-  }
-  request.kv_bytes = update.kv_bytes;
-  choice.kv = update.kv_usage;
-  note_times(update.times, Clock::now(), request.cost);
-  request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
-  if (request.embedding && update.finish_reason) {
-    output.embedding = embedding_of(request, loaded_.model->pooled_head());
-  }
-  choice.append(update, request.request.sampling.include_stop_str_in_output, output);
-  counters_.num_generated_tokens += std::ssize(output.token_ids);
-  if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string, or its guide
-  if (output.finish_reason && choice.guide) {
-    count_guided_answer(counters_, *output.finish_reason, choice.guide->num_forced());
-  }
-  deliver(request, stream.choice, std::move(output));
-}
-
-void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,
-                           std::optional<Error> error) {
-  RequestOutput output;
-  output.finish_reason = reason;
-  output.error = std::move(error);
-  if (OutputProcessor* text = request.choices[choice].text.get()) output.text = text->flush();
-  deliver(request, choice, std::move(output));
-}
-
-// Completes the output with what every output carries, hands it over and forgets what has ended.
-void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOutput output) {
-  const RequestId id = request.id;
-  output.request_id = id;
-  output.index = static_cast<std::int32_t>(choice);
-  if (choice == 0 && std::exchange(request.owes_prompt_logprobs, false)) {
-    output.prompt_logprobs.emplace_back();  // nothing comes before the first token
-    for (PositionLogprobs& entry : request.prompt_logprobs)
-      output.prompt_logprobs.push_back(std::move(entry));
-    request.prompt_logprobs.clear();
-  }
-  output.usage.prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
-  output.usage.cached_tokens = request.cached_tokens;
-  output.usage.kv_bytes_share = request.kv_bytes.last_share();
-  output.usage.kv_bytes_share_mean = request.kv_bytes.mean_share();
-  output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
-  for (const ActiveChoice& c : request.choices) {
-    if (c.guide) output.usage.forced_tokens += c.guide->num_forced();
-    output.usage.completion_tokens += c.completion_tokens;
-    output.usage.kv += c.kv;
-  }
-  output.cost = request.cost;
-  const bool ends = output.finish_reason.has_value();
-  if (ends) {
-    request.choices[choice].finished = true;
-    const auto stream = streams_.find(request.sequence(choice));
-    if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
-    output.request_finished = --request.num_unfinished == 0;
-  }
-  const bool request_finished = output.request_finished;
-  request.sink(std::move(output));
-  if (!request_finished) return;
-  delivered_.push_back(std::move(request.request.tenant));
-  requests_.erase(static_cast<std::uint64_t>(id));
-  ++counters_.num_requests_finished;
 }
 
 void LocalEngine::publish_stats() {

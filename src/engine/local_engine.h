@@ -15,6 +15,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/forced_runs.h"
 #include "engine/guide_compiler.h"
 #include "engine/kv_prefault.h"
 #include "engine/loaded_model.h"
@@ -99,6 +100,7 @@ class LocalEngine final : public Engine {
   KvPrefault kv_prefault_;
   TablePrefault table_prefault_;
   std::vector<runtime::SamplingTask> tasks_;
+  ForcedRuns forced_runs_;  // of the step
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
   std::vector<std::string>

@@ -1,4 +1,4 @@
-"""Runs the invariance test on a model of the store: real_model_test.py TEST_BINARY KVASIR MODEL ISA PROMPTS.
+"""Runs an invariance test on a model of the store: real_model_test.py TEST_BINARY KVASIR MODEL ISA PROMPTS.
 
 Exit code 77 (skipped) when the model is not there or the host lacks the ISA.
 """
@@ -19,9 +19,10 @@ def main(test_binary, kvasir, model, isa, prompts):
     if isa not in doctor["isas"]:
         print(f"skipped: this host has no {isa}")
         return SKIPPED
-    env = os.environ | {"KVASIR_INVARIANCE_MODEL": json.loads(shown.stdout)[0]["path"],
-                        "KVASIR_INVARIANCE_PROMPTS": prompts, "KVASIR_ISA": isa}
-    return subprocess.run([test_binary, "--gtest_filter=*Solo*"], env=env).returncode
+    path = json.loads(shown.stdout)[0]["path"]
+    env = os.environ | {"KVASIR_INVARIANCE_MODEL": path, "KVASIR_INVARIANCE_PROMPTS": prompts,
+                        "KVASIR_GUIDED_MODEL": path, "KVASIR_ISA": isa}
+    return subprocess.run([test_binary, "--gtest_filter=*Invariance*Solo*"], env=env).returncode
 
 
 if __name__ == "__main__":
