@@ -32,6 +32,13 @@ def registered():
     return [names[name] for name in order]
 
 
+def computed_alike():
+    """The functions that configure and load an architecture, by its name: of equal ones the decoder is the same."""
+    sources = "\n".join(path.read_text() for path in sorted((ROOT / "src/model/arch").glob("*.cc")))
+    return {name: tuple(functions.split()) for name, functions in
+            re.findall(r'const Architecture k\w+ = \{"([\w.-]+)", (\w+,\s+\w+)\}', sources)}
+
+
 def folder_types():
     """model_type of folders by the architecture that reads them."""
     types = {}
@@ -88,12 +95,17 @@ def page():
              "`kvasir show MODEL` says of one file whether it runs and, if not, every reason. This page lists what is known.", "",
              "## Architectures", "",
              "A golden is a tiny model with random weights. Its logits and tokens agree with those of the reference",
-             "implementation (`tests/engine/golden_test.cc`). Trained weights are checked by the figures of [CLOSENESS.md](CLOSENESS.md).", "",
+             "implementation (`tests/engine/golden_test.cc`). Some architectures are computed by the functions of another.",
+             "Trained weights are checked by the figures of [CLOSENESS.md](CLOSENESS.md).", "",
              "| architecture | `model_type` of folders | goldens | trained weights |", "|---|---|---|---|"]
-    of_folders, of_goldens = folder_types(), goldens()
+    of_folders, of_goldens, functions = folder_types(), goldens(), computed_alike()
     for name in registered():
         types = ", ".join(f"`{kind}`" for kind in of_folders.get(name, []))
-        lines.append(f"| `{name}` | {types} | {', '.join(of_goldens.get(name, []))} | {TRAINED.get(name, '')} |")
+        same = [other for other in of_goldens if functions.get(other) and functions[other] == functions.get(name)]
+        verified = ", ".join(of_goldens.get(name, [])) or (f"computed as `{same[0]}`" if same else "")
+        if not verified:
+            sys.exit(f"{name} has no golden, and no other architecture is computed as it is")
+        lines.append(f"| `{name}` | {types} | {verified} | {TRAINED.get(name, '')} |")
     lines += ["", "## Types", "", "Every architecture reads every type:", "", *wrapped(formats()), "",
               "Folders may also be quantised by other engines ([FOLDERS.md](FOLDERS.md)).", "",
               "## Tools and thinking", "",
