@@ -6,6 +6,7 @@ same arguments give the same bytes.
   make_shape_model.py 8b 8b.gguf             Llama 3's 8B: dense, Q4_K with a Q6_K head
   make_shape_model.py 8x1b 8x1b.gguf         16 layers, 2048 wide, 8 experts of 8192, 2 used
   make_shape_model.py 30b-a3b 30b-a3b.gguf   Qwen 3's 30B-A3B: 48 layers, 128 experts of 768, 8 used
+  make_shape_model.py nomic nomic.gguf --type Q8_0   Nomic's text encoder
 """
 import argparse
 import types
@@ -22,6 +23,8 @@ SHAPES = {
                  experts=8, experts_used=2, context=8192, rope_base=1e6),
     "30b-a3b": dict(arch="qwen3moe", layers=48, embedding=2048, ffn=768, heads=32, kv_heads=4, head_dim=128, vocab=151936,
                     experts=128, experts_used=8, context=32768, rope_base=1e6),
+    "nomic": dict(arch="nomic-bert", layers=12, embedding=768, ffn=3072, heads=12, kv_heads=12, head_dim=64, vocab=30522,
+                  experts=0, experts_used=0, context=2048, rope_base=1e3),
 }
 # Bytes of a block of 256 weights, and the places of its half-precision scales.
 BLOCKS = {"Q4_K": (144, (0, 2)), "Q6_K": (210, (208,)), "Q8_0": (8 * 34, range(0, 272, 34))}
@@ -63,8 +66,29 @@ class ShapeWriter:
     def vector(self, name, length):
         self.writer.add_tensor(name, np.ones(length, np.float32))
 
+    def norm(self, name, length):
+        """With a bias."""
+        self.vector(name + ".weight", length)
+        self.writer.add_tensor(name + ".bias", np.zeros(length, np.float32))
+
     def floats(self, name, shape):
         self.writer.add_tensor(name, self.rng.standard_normal(shape, np.float32) / np.float32(np.sqrt(shape[-1])))
+
+
+def add_encoder_layer(out, shape, layer, weight_type):
+    prefix, width = f"blk.{layer}.", shape.embedding
+    for name, rows, columns in (("attn_qkv", 3 * width, width), ("attn_output", width, width), ("ffn_gate", shape.ffn, width),
+                                ("ffn_up", shape.ffn, width), ("ffn_down", width, shape.ffn)):
+        out.matrix(f"{prefix}{name}.weight", (rows, columns), weight_type)
+    for name in ("attn_output_norm", "layer_output_norm"):
+        out.norm(prefix + name, width)
+
+
+def add_encoder_metadata(writer):
+    writer.add_causal_attention(False)
+    writer.add_pooling_type(gguf.PoolingType.MEAN)
+    writer.add_layer_norm_eps(1e-12)
+    writer.add_add_eos_token(True)
 
 
 def add_layer(out, shape, layer, weight_type):
@@ -97,15 +121,21 @@ def main():
     shape = types.SimpleNamespace(**SHAPES[args.shape], type=args.type, tokenizer="bpe", pre="llama-bpe",
                                   chat_template=True, rope_scaling=None, shared_layers=0)
     shape.layers = args.layers or shape.layers
+    is_encoder = shape.arch == "nomic-bert"
     make_tiny_model.FILE_TYPE.setdefault(args.type, 15)
     writer = gguf.GGUFWriter(args.output, shape.arch)
     make_tiny_model.add_metadata(writer, shape)
     out = ShapeWriter(writer, shape, args.type, args.head_type, args.seed)
     out.matrix("token_embd.weight", (shape.vocab, shape.embedding), args.type)
-    out.matrix("output.weight", (shape.vocab, shape.embedding), args.head_type)
-    out.vector("output_norm.weight", shape.embedding)
+    if is_encoder:
+        add_encoder_metadata(writer)
+        out.norm("token_embd_norm", shape.embedding)
+        out.floats("token_types.weight", (2, shape.embedding))
+    else:
+        out.matrix("output.weight", (shape.vocab, shape.embedding), args.head_type)
+        out.vector("output_norm.weight", shape.embedding)
     for layer in range(shape.layers):
-        add_layer(out, shape, layer, args.type)
+        (add_encoder_layer if is_encoder else add_layer)(out, shape, layer, args.type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
