@@ -3,7 +3,7 @@
 # when everything is there, so later calls work offline.
 set -eu
 
-packages="g++ cmake ninja-build python3 python3-pip libfmt-dev libsimdjson-dev libboost-dev libboost-system-dev \
+packages="g++ cmake ninja-build python3 python3-pip libfmt-dev libsimdjson-dev libboost-dev libboost-system-dev libboost-context-dev \
 libcli11-dev libtomlplusplus-dev libzip-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev libedit-dev libgtest-dev \
 libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc"
 

@@ -1,0 +1,73 @@
+#include <random>
+
+#include "backend/cuda/cases/make_cases.h"
+#include "kernels/matmul_problem.h"
+
+namespace kvasir::cuda {
+namespace {
+
+using kernels::MatmulProblem;
+using kernels::MatmulShape;
+
+// What a kernel must not read is not there; what it must not write stays as it was.
+OpCase make_case(const kernels::KernelTable& table, const MatmulShape& shape, const char* op,
+                 bool accumulate) {
+  MatmulProblem problem(shape);
+  std::vector<float> before(static_cast<std::size_t>(shape.num_tokens * shape.num_rows));
+  std::mt19937 random(shape.seed + 7);
+  std::normal_distribution<float> normal;
+  for (float& each : before) each = normal(random);
+  std::vector<float> out = before;
+  kernels::MatmulArgs args = problem.args(table, out.data());
+  args.accumulate = accumulate;
+  const kernels::FormatKernels& format = kernels::format_of(table, shape);
+  format.matmul(args);
+
+  OpCase result{.op = op,
+                .name = kernels::describe(shape) + (accumulate ? " accumulate" : ""),
+                .numbers = {static_cast<std::int64_t>(shape.dtype), shape.k, shape.num_rows, shape.num_tokens,
+                            accumulate}};
+  const auto bytes_at = [](const void* p, std::int64_t bytes) {
+    return std::span(static_cast<const std::byte*>(p), static_cast<std::size_t>(bytes));
+  };
+  result.add_input(bytes_at(args.weights, problem.num_groups() * format.packed_group_bytes(shape.k)));
+  if (format.reads_floats) {
+    result.add_input(std::span<const float>(problem.x()));
+  } else {
+    result.add_input(bytes_at(args.quantized, table.activation_bytes(shape.k, shape.num_tokens)));
+  }
+  if (accumulate) {
+    result.add_in_out(ArrayKind::kFloats, std::span<const float>(before), std::span<const float>(out));
+  } else {
+    result.add_output(ArrayKind::kFloats, std::span<const float>(out));
+  }
+  return result;
+}
+
+std::int64_t random_k(const DTypeInfo& info, std::mt19937& random, std::int64_t at_most) {
+  const std::int64_t unit = info.block_elements;
+  return unit * static_cast<std::int64_t>(
+                    1 + random() % static_cast<std::uint32_t>(std::max<std::int64_t>(at_most / unit, 1)));
+}
+
+}  // namespace
+
+std::vector<OpCase> make_matvec_cases(const kernels::KernelTable& table) {
+  std::vector<OpCase> cases;
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (table.formats[static_cast<int>(info.dtype)].reads_floats) continue;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const std::uint32_t seed = 100 * static_cast<std::uint32_t>(info.dtype) + i;
+      std::mt19937 random(seed);
+      const std::int64_t k = random_k(info, random, 1200);
+      const std::int64_t rows = 1 + static_cast<std::int64_t>(random() % 40);
+      const std::int32_t tokens = i == 0 ? 1 : i == 1 ? 8 : 2 + static_cast<std::int32_t>(random() % 6);
+      cases.push_back(make_case(
+          table, {.dtype = info.dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed},
+          "matvec", i == 2));
+    }
+  }
+  return cases;
+}
+
+}  // namespace kvasir::cuda
