@@ -28,6 +28,7 @@ class ChatTemplate;
 namespace kv {
 class PolicyJournal;
 }  // namespace kv
+class StepTurn;
 
 // How keys and values are written: 12 bits with a scale per token and head (f16 where a head's size is no
 // multiple of 64), or floats.
@@ -93,6 +94,8 @@ struct EngineConfig {
   // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the
   // engine.
   kv::PolicyJournal* kv_journal = nullptr;
+  // Engines with the same one run one step at a time between them; null: the engine has the cores for itself.
+  std::shared_ptr<StepTurn> step_turn = {};
 };
 
 // Layers that keep the same tokens.

@@ -15,6 +15,7 @@
 #include "engine/part_configs.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
+#include "engine/step_turn.h"
 #include "engine/warm_up.h"
 
 namespace kvasir {
@@ -179,7 +180,10 @@ void LocalEngine::drain(std::int64_t timeout_ms) {
 void LocalEngine::run() {
   while (wait_for_work()) {
     take_commands();
-    if (scheduler_.has_runnable()) step();
+    if (scheduler_.has_runnable()) {
+      const StepTurn::Held turn = StepTurn::take(config_.step_turn.get());
+      step();
+    }
     publish_stats();
   }
   take_commands();

@@ -37,9 +37,7 @@ std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& ru
   return is_of_experts ? tensor.num_elements() / rule.num_experts * rule.num_used : tensor.num_elements();
 }
 
-ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
-                   std::int32_t max_model_len_tokens) {
-  const model::ModelConfig& config = model.config();
+ModelInfo describe_header(const io::WeightSource& source, const model::ModelConfig& config) {
   ModelInfo info;
   info.name = printable_line(config.name);
   info.architecture = config.architecture;
@@ -48,6 +46,18 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
     info.num_parameters += tensor.num_elements();
     if (tensor.name.starts_with("blk.")) info.num_layer_parameters += num_active(tensor, config.moe.rule);
   }
+  info.num_layers = config.num_layers;
+  info.hidden_size = config.hidden_size;
+  info.is_encoder = config.is_encoder;
+  info.vocab_size = config.num_tokens;
+  info.context_length_tokens = config.context_length_tokens;
+  return info;
+}
+
+ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
+                   std::int32_t max_model_len_tokens) {
+  const model::ModelConfig& config = model.config();
+  ModelInfo info = describe_header(source, config);
   info.weight_bytes = model.weight_bytes();
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
     const std::int64_t block_bytes = kv.groups[i].cells_per_block * kv::cell_bytes(kv.new_cells, kv.groups[i].head_dim);
@@ -56,17 +66,12 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
                               .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
                               .num_kv_heads = kv.groups[i].num_kv_heads});
   }
-  info.num_layers = config.num_layers;
-  info.hidden_size = config.hidden_size;
-  info.is_encoder = config.is_encoder;
   info.embedding_size = model.pooled_head().embedding_size();
   info.num_labels = model.pooled_head().num_labels();
   info.pooling = config.pooling == Pooling::kRank && info.num_labels == 0 ? config.rank_pooling : config.pooling;
   info.has_pooling = config.is_encoder || (config.says_pooling && config.pooling != Pooling::kRank);
   read_embedding_prompts(source.metadata(), info);
   info.num_token_types = model.num_token_types();
-  info.vocab_size = config.num_tokens;
-  info.context_length_tokens = config.context_length_tokens;
   info.max_model_len_tokens = max_model_len_tokens;
   return info;
 }

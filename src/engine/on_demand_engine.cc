@@ -1,0 +1,99 @@
+#include "engine/on_demand_engine.h"
+
+#include <mutex>
+#include <utility>
+
+namespace kvasir {
+
+OnDemandEngine::OnDemandEngine(ModelInfo described) {
+  infos_.push_back(std::make_unique<const ModelInfo>(std::move(described)));
+}
+
+std::shared_ptr<Engine> OnDemandEngine::loaded() const {
+  const std::shared_lock lock(mutex_);
+  return loaded_;
+}
+
+bool OnDemandEngine::is_loaded() const { return loaded() != nullptr; }
+
+std::unexpected<Error> OnDemandEngine::not_loaded() const {
+  return make_error(ErrorKind::kUnavailable, "the model is not loaded");
+}
+
+// The same file gives the same description each time, but for the room that its context has.
+void OnDemandEngine::attach(std::unique_ptr<Engine> loaded) {
+  const std::unique_lock lock(mutex_);
+  const ModelInfo& info = loaded->model_info();
+  const bool is_known = infos_.size() > 1 && infos_.back()->max_model_len_tokens == info.max_model_len_tokens;
+  if (!is_known) infos_.push_back(std::make_unique<const ModelInfo>(info));
+  loaded_ = std::move(loaded);
+}
+
+void OnDemandEngine::detach() {
+  std::shared_ptr<Engine> leaving;
+  {
+    const std::unique_lock lock(mutex_);
+    leaving = std::exchange(loaded_, nullptr);
+  }
+  if (leaving != nullptr) leaving->drain(0);
+}
+
+const ModelInfo& OnDemandEngine::model_info() const {
+  const std::shared_lock lock(mutex_);
+  return *infos_.back();
+}
+
+const text::Tokenizer* OnDemandEngine::tokenizer() const {
+  const std::shared_ptr<Engine> engine = loaded();
+  return engine == nullptr ? nullptr : engine->tokenizer();
+}
+
+const text::ChatTemplate* OnDemandEngine::chat_template() const {
+  const std::shared_ptr<Engine> engine = loaded();
+  return engine == nullptr ? nullptr : engine->chat_template();
+}
+
+Result<std::vector<RequestId>> OnDemandEngine::submit(std::vector<Submission> submissions) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return not_loaded();
+  return engine->submit(std::move(submissions));
+}
+
+Result<std::vector<RequestId>> OnDemandEngine::submit_some(std::vector<Submission> submissions) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return not_loaded();
+  return engine->submit_some(std::move(submissions));
+}
+
+std::shared_ptr<void> OnDemandEngine::keep_open() {
+  const std::shared_ptr<Engine> engine = loaded();
+  return engine == nullptr ? nullptr : engine->keep_open();
+}
+
+void OnDemandEngine::prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop,
+                                   GuideSink sink) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return sink(not_loaded());
+  engine->prepare_guide(guide, tenant, std::move(stop), std::move(sink));
+}
+
+void OnDemandEngine::cancel(RequestId id) {
+  if (const std::shared_ptr<Engine> engine = loaded()) engine->cancel(id);
+}
+
+EngineStats OnDemandEngine::stats() const {
+  const std::shared_ptr<Engine> engine = loaded();
+  return engine == nullptr ? EngineStats() : engine->stats();
+}
+
+void OnDemandEngine::inspect(EngineSnapshotSink sink) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return sink(EngineSnapshot());
+  engine->inspect(std::move(sink));
+}
+
+void OnDemandEngine::drain(std::int64_t timeout_ms) {
+  if (const std::shared_ptr<Engine> engine = loaded()) engine->drain(timeout_ms);
+}
+
+}  // namespace kvasir
