@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "server/api/model_dispatch.h"
+
 #define KVASIR_ENDPOINT(room, name) \
   namespace kvasir::server::room {  \
   extern const api::Endpoint name;  \
@@ -18,6 +20,11 @@ constexpr auto kEndpoints = std::to_array<const api::Endpoint*>({
 #undef KVASIR_ENDPOINT
 });
 
+void answer_directly(api::ApiContext& context, const api::Endpoint& endpoint, const api::Writer& writer,
+                     const std::string& rest) {
+  endpoint.answer(context, writer, rest);
+}
+
 }  // namespace
 
 std::span<const api::Endpoint* const> endpoints() { return kEndpoints; }
@@ -25,9 +32,10 @@ std::span<const api::Endpoint* const> endpoints() { return kEndpoints; }
 std::vector<http::Route> make_routes(api::ApiContext& context) {
   std::vector<http::Route> routes;
   for (const api::Endpoint* const endpoint : kEndpoints) {
+    const auto answer = api::names_a_model(*endpoint) ? api::answer_with_model : answer_directly;
     routes.push_back({endpoint->method, endpoint->pattern,
-                      [&context, endpoint](const api::Writer& writer, const std::string& rest) {
-                        endpoint->answer(context, writer, rest);
+                      [&context, endpoint, answer](const api::Writer& writer, const std::string& rest) {
+                        answer(context, *endpoint, writer, rest);
                       }});
     if (endpoint->open_sink == nullptr) continue;
     routes.back().open_sink = [&context, endpoint](const http::Request& head, const auth::Tenant& tenant) {

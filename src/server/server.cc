@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -134,36 +135,26 @@ struct Server::Impl {
     std::unique_ptr<observe::Tracer> tracer;
   };
 
-  Impl(Engine& engine_in, ServerConfig config_in, std::vector<http::OriginPattern> origins, Files files_in)
-      : engine(engine_in),
+  Impl(Engine& first_in, std::unique_ptr<api::ServedModels> models_in, ServerConfig config_in,
+       std::vector<http::OriginPattern> origins, Files files_in)
+      : first(first_in),
+        models(std::move(models_in)),
         config(std::move(config_in)),
         files(std::move(files_in)),
         cors(std::move(origins)),
         memory(config.request_memory_bytes),
-        api{.engine = engine,
-            .limits = config.limits,
-            .kv = config.kv,
-            .metrics = metrics,
-            .refusals = refusals,
-            .rate_limiter = rate_limiter,
-            .memory = memory,
-            .ids = ids,
-            .model_name = served_name(config, engine.model_info()),
-            .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-            .fingerprint = api::system_fingerprint(engine.model_info()),
-            .version = config.version,
-            .has_vllm_metrics = config.metrics_alias == "vllm",
-            .memory_budget_bytes = config.memory_bytes,
-            .tracer = files.tracer.get(),
-            .logs = counted_logs(config, files.access_log.get()),
-            .draining = draining},
-        router(make_routes(api), config.base_path) {}
+        contexts(make_contexts()),
+        router(make_routes(contexts.front()), config.base_path) {}
 
   // Connections that go behind the store give it nothing more.
   ~Impl() {
     stored.reset();
-    api.stored = nullptr;
+    for (api::ApiContext& context : contexts) context.stored = nullptr;
   }
+
+  std::deque<api::ApiContext> make_contexts();
+  api::ApiContext context_of(Engine& engine, std::string name);
+  void drain_engines(std::int64_t timeout_ms);
 
   Status open_grpc();
   Result<std::vector<std::thread>> start_io_threads();
@@ -174,7 +165,8 @@ struct Server::Impl {
   void drain();
   void flush();
 
-  Engine& engine;
+  Engine& first;
+  const std::unique_ptr<api::ServedModels> models;  // null: the first alone
   const ServerConfig config;
   const Files files;
   const http::Cors cors;
@@ -187,7 +179,7 @@ struct Server::Impl {
   std::atomic<bool> draining{false};
   std::atomic<int> num_stops{0};
   StopSignal stop_signal;
-  api::ApiContext api;
+  std::deque<api::ApiContext> contexts;  // of each model
   const http::Router router;
   http::HostCheck hosts{config.allowed_hosts, cors};
   const carriers::WebSocketUpgrade web_socket;
@@ -217,6 +209,18 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
+  return open(engine, nullptr, std::move(config));
+}
+
+Result<std::unique_ptr<Server>> Server::create(std::vector<api::ServedModel> models,
+                                               api::ServedModels::Config models_config, ServerConfig config) {
+  Engine& first = *models.front().engine;
+  config.served_model_name = models.front().name;
+  return open(first, std::make_unique<api::ServedModels>(std::move(models), models_config), std::move(config));
+}
+
+Result<std::unique_ptr<Server>> Server::open(Engine& engine, std::unique_ptr<api::ServedModels> models,
+                                             ServerConfig config) {
   KVASIR_CHECKED(check_config(config));
   KVASIR_TRY(std::vector<http::OriginPattern> origins, http::parse_origin_patterns(config.cors_origins));
   const auth::KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
@@ -238,7 +242,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   }
   KVASIR_TRY(auto store, open_store(config));
   const bool asks_for_keys = files.keys != nullptr;
-  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(origins), std::move(files));
+  auto impl = std::make_unique<Impl>(engine, std::move(models), std::move(config), std::move(origins), std::move(files));
   try {
     impl->keep_things(std::move(store));
   } catch (const boost::system::system_error& error) {  // Boost's, no std::system_error
@@ -292,10 +296,53 @@ Status Server::run() {
   return {};
 }
 
+std::deque<api::ApiContext> Server::Impl::make_contexts() {
+  std::deque<api::ApiContext> made;
+  if (models == nullptr) {
+    made.push_back(context_of(first, served_name(config, first.model_info())));
+    return made;
+  }
+  std::vector<api::ApiContext*> bound;
+  for (std::size_t i = 0; i < models->size(); ++i) {
+    made.push_back(context_of(*models->model(i).engine, models->model(i).name));
+    made.back().models = models.get();
+    bound.push_back(&made.back());
+  }
+  made.front().takes_any_name = models->takes_any_name();
+  models->bind(std::move(bound));
+  return made;  // moving a deque leaves its elements where they are
+}
+
+api::ApiContext Server::Impl::context_of(Engine& engine, std::string name) {
+  return {.engine = engine,
+          .limits = config.limits,
+          .kv = config.kv,
+          .metrics = metrics,
+          .refusals = refusals,
+          .rate_limiter = rate_limiter,
+          .memory = memory,
+          .ids = ids,
+          .model_name = std::move(name),
+          .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+          .fingerprint = api::system_fingerprint(engine.model_info()),
+          .version = config.version,
+          .has_vllm_metrics = config.metrics_alias == "vllm",
+          .memory_budget_bytes = config.memory_bytes,
+          .tracer = files.tracer.get(),
+          .logs = counted_logs(config, files.access_log.get()),
+          .draining = draining};
+}
+
+void Server::Impl::drain_engines(std::int64_t timeout_ms) {
+  models == nullptr ? first.drain(timeout_ms) : models->drain(timeout_ms);
+}
+
 void Server::Impl::keep_things(std::unique_ptr<stored::ObjectStore> store) {
-  api.max_batch_lines = config.max_batch_lines;
-  stored = std::make_unique<api::StoredThings>(api, std::move(store));
-  api.stored = stored.get();
+  stored = std::make_unique<api::StoredThings>(contexts.front(), std::move(store));
+  for (api::ApiContext& context : contexts) {
+    context.max_batch_lines = config.max_batch_lines;
+    context.stored = stored.get();
+  }
   if (auth::KeyRing* const keys = files.keys.get(); keys != nullptr) {
     stored->watch_keys([keys](const auth::Tenant& tenant) { return keys->admits_still(tenant); });
   }
@@ -363,14 +410,14 @@ void Server::Impl::drain() {
   std::thread engine_drain;
   try {
     engine_drain = std::thread([this] {
-      engine.drain(config.drain_ms);
+      drain_engines(config.drain_ms);
       stop_signal.raise();
     });
   } catch (const std::exception&) {  // no memory for a thread: nobody hears a second signal
-    return engine.drain(config.drain_ms);
+    return drain_engines(config.drain_ms);
   }
   stop_signal.wait();
-  if (num_stops > 1) engine.drain(0);
+  if (num_stops > 1) drain_engines(0);
   engine_drain.join();
 }
 

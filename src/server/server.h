@@ -1,4 +1,4 @@
-// The HTTP server: OpenAI's API, health and metrics for one engine.
+// The HTTP server: OpenAI's API, health and metrics for one engine, or for several models.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
+#include "server/api/served_models.h"
 #include "server/limits.h"
 #include "server/observe/dropped_lines.h"
 #include "server/observe/tracing/tracing_config.h"
@@ -55,6 +56,9 @@ class Server {
   // engine outlives the server. Warns when the address is reachable from other machines. Errors: kUsage
   // (host, port, names), kMachine (the port is in use or not permitted).
   static Result<std::unique_ptr<Server>> create(Engine& engine, ServerConfig config);
+  // Of models that may leave memory and come back. The first answers requests that name none; its engine is attached.
+  static Result<std::unique_ptr<Server>> create(std::vector<api::ServedModel> models,
+                                                api::ServedModels::Config models_config, ServerConfig config);
 
   ~Server();
   Server(const Server&) = delete;
@@ -76,6 +80,8 @@ class Server {
  private:
   struct Impl;
   explicit Server(std::unique_ptr<Impl> impl);
+  static Result<std::unique_ptr<Server>> open(Engine& first, std::unique_ptr<api::ServedModels> models,
+                                              ServerConfig config);
 
   std::unique_ptr<Impl> impl_;
 };

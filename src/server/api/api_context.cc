@@ -8,29 +8,48 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "server/api/model_name.h"
+#include "server/api/served_models.h"
 
 namespace kvasir::server::api {
 
 namespace {
 
-// Ollama's clients write a name in any case, without its tag, or with the tag "latest".
-bool is_name_of(std::string_view served, std::string_view asked) {
-  const auto lower = [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  const auto is_same = [&](char a, char b) { return lower(a) == lower(b); };
-  constexpr std::string_view kLatest = ":latest";
-  if (asked.ends_with(kLatest) && !served.ends_with(kLatest)) asked.remove_suffix(kLatest.size());
-  if (asked.empty() || asked.size() > served.size()) return false;
-  const bool is_whole_name = asked.size() == served.size() || served[asked.size()] == ':';
-  return is_whole_name && std::ranges::equal(asked, served.substr(0, asked.size()), is_same);
+// `"a", "b" and 3 others`.
+std::string served_names(const ApiContext& context) {
+  if (context.models == nullptr) return fmt::format("\"{}\"", context.model_name);
+  constexpr std::size_t kMostShown = 4;
+  std::string names;
+  const std::size_t num_models = context.models->size();
+  for (std::size_t i = 0; i < std::min(num_models, kMostShown); ++i) {
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", context.models->model(i).name);
+  }
+  if (num_models > kMostShown) names += fmt::format(" and {} others", num_models - kMostShown);
+  return names;
 }
 
 }  // namespace
 
+std::vector<const ApiContext*> contexts_of_models(const ApiContext& context) {
+  if (context.models == nullptr) return {&context};
+  std::vector<const ApiContext*> contexts;
+  for (std::size_t i = 0; i < context.models->size(); ++i) contexts.push_back(&context.models->context(i));
+  return contexts;
+}
+
+bool serves_name(const ApiContext& context, std::string_view name) {
+  if (name.empty() || context.takes_any_name) return true;
+  if (context.models != nullptr) {
+    const std::size_t index = context.models->find(name);
+    return index != ServedModels::npos && &context.models->context(index) == &context;
+  }
+  return is_name_of(context.model_name, name);
+}
+
 ApiStatus check_model(const ApiContext& context, const std::string& name) {
-  if (name.empty() || is_name_of(context.model_name, name)) return {};
+  if (serves_name(context, name)) return {};
   return std::unexpected(ApiError{
-      404,
-      fmt::format("the model \"{}\" is not served here, only \"{}\"", printable(name), context.model_name),
+      404, fmt::format("the model \"{}\" is not served here, only {}", printable(name), served_names(context)),
       "model", "model_not_found"});
 }
 

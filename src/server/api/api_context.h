@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -32,9 +33,10 @@ class StoreThread;
 
 namespace kvasir::server::api {
 
+class ServedModels;
 class StoredThings;
 
-// Outlives every request.
+// Of one model; what is a reference or a pointer is shared by all models of the server. Outlives every request.
 struct ApiContext {
   Engine& engine;
   const Limits& limits;
@@ -44,7 +46,7 @@ struct ApiContext {
   auth::RateLimiter& rate_limiter;
   RequestMemory& memory;
   IdSource& ids;
-  std::string model_name;      // what clients call the model
+  std::string model_name;      // in answers
   std::int64_t created_s = 0;  // when it was loaded, Unix time
   std::string fingerprint;
   std::string version = {};                 // of the program
@@ -56,13 +58,20 @@ struct ApiContext {
   // How the model's templates write calls.
   std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
   std::shared_ptr<KnownTools> tools = std::make_shared<KnownTools>();
+  std::shared_ptr<observe::ModelTimes> times = std::make_shared<observe::ModelTimes>();
+  ServedModels* models = nullptr;  // all of the server; null: this one alone
+  bool takes_any_name = false;     // requests may name a model that nobody knows
   StoredThings* stored = nullptr;  // null: nothing is stored
   std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
 };
 
+// Of all models of the server, in their order.
+std::vector<const ApiContext*> contexts_of_models(const ApiContext& context);
 // Requires: something is stored.
 stored::StoreThread& store_of(const ApiContext& context);
-// Error (404, model_not_found) unless the name is empty or the served one.
+// Whether requests for a model of that name are for this one.
+bool serves_name(const ApiContext& context, std::string_view name);
+// Error (404, model_not_found) unless they are, or the name is empty.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
 // headers. Error: 429.

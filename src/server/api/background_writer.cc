@@ -68,6 +68,7 @@ void BackgroundWriter::on_abort(std::function<void()> callback) {
 
 void BackgroundWriter::end(const http::Response* response) {
   abort_ = nullptr;
+  keep(nullptr);
   if (const auto answered = std::exchange(answered_, nullptr)) answered(response);
   if (client_ == nullptr) return;
   const auto client = std::exchange(client_, nullptr);

@@ -23,6 +23,8 @@ struct Endpoint {
   void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
   // The fields of its body. Null: it has none.
   FieldTable (*fields)() = nullptr;
+  // Its field "model" is what it asks about, not who answers.
+  bool is_of_server = false;
   // As http::Route's. Null: its body is no file.
   ApiResult<std::shared_ptr<http::BodySink>> (*open_sink)(ApiContext& context, const http::Request& head,
                                                           const auth::Tenant& tenant) = nullptr;

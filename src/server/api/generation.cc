@@ -54,7 +54,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                        const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
                        std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
-                 .metrics = context.metrics,
+                 .times = *context.times,
                  .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
                  .writer = writer,
@@ -69,7 +69,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
 void Generation::start_scoring(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
                                std::unique_ptr<AnswerFormat> format, std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
-                 .metrics = context.metrics,
+                 .times = *context.times,
                  .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
                  .writer = writer,
@@ -221,21 +221,21 @@ void Generation::observe(std::size_t choice, const RequestOutput& output) {
   if (output.token_ids.empty()) return;
   const auto now = Clock::now();
   if (!first_token_) observe_first_token(output, now);
-  if (last_token_[choice]) parts_.metrics.inter_token.observe(now - *last_token_[choice]);
+  if (last_token_[choice]) parts_.times.inter_token.observe(now - *last_token_[choice]);
   last_token_[choice] = now;
 }
 
 void Generation::observe_first_token(const RequestOutput& output, Clock::time_point now) {
   first_token_ = now;
-  observe::ServerMetrics& metrics = parts_.metrics;
+  observe::ModelTimes& times = parts_.times;
   const Milliseconds total = now - parts_.writer->received_at();
   const Milliseconds preprocess = submitted_at_ - parts_.writer->received_at();
   const Milliseconds queue(output.cost.queue_ms), prefill(output.cost.prefill_ms);
-  metrics.time_to_first_token.observe(total);
-  metrics.start_stage(observe::StartStage::kPreprocess).observe(preprocess);
-  metrics.start_stage(observe::StartStage::kQueue).observe(queue);
-  metrics.start_stage(observe::StartStage::kPrefill).observe(prefill);
-  metrics.start_stage(observe::StartStage::kFirstDecode)
+  times.time_to_first_token.observe(total);
+  times.start_stage(observe::StartStage::kPreprocess).observe(preprocess);
+  times.start_stage(observe::StartStage::kQueue).observe(queue);
+  times.start_stage(observe::StartStage::kPrefill).observe(prefill);
+  times.start_stage(observe::StartStage::kFirstDecode)
       .observe(std::max(Milliseconds(0), total - preprocess - queue - prefill));
   if (!parts_.stream) return;
   parts_.writer->when_quiet(kDecodePing, [self = shared_from_this()] { self->ping(); });
@@ -243,8 +243,8 @@ void Generation::observe_first_token(const RequestOutput& output, Clock::time_po
 
 // Times a stream's first piece until the socket has taken it.
 void Generation::observe_flush() {
-  parts_.writer->when_sent([&metrics = parts_.metrics, begin = Clock::now()] {
-    metrics.start_stage(observe::StartStage::kFlush).observe(Clock::now() - begin);
+  parts_.writer->when_sent([&times = parts_.times, begin = Clock::now()] {
+    times.start_stage(observe::StartStage::kFlush).observe(Clock::now() - begin);
   });
 }
 
@@ -330,7 +330,7 @@ void Generation::append_end(http::Events& events) {
 void Generation::note_end() {
   is_over_ = true;
   record();
-  parts_.metrics.request.observe(Clock::now() - parts_.writer->received_at());
+  parts_.times.request.observe(Clock::now() - parts_.writer->received_at());
   parts_.memory.set(0);  // who gets the answer may come again at once
 }
 

@@ -25,8 +25,8 @@ namespace kvasir::server::api {
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
-    Engine& engine;  // these three outlive the generation
-    observe::ServerMetrics& metrics;
+    Engine& engine;  // these outlive the generation
+    observe::ModelTimes& times;
     observe::RefusalLog& refusals;
     auth::RateLimiter& rate_limiter;
     std::shared_ptr<http::ResponseWriter> writer;
@@ -36,6 +36,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
     std::size_t max_in_flight = 0;  // requests in the engine at once, the next when one ends; 0: all
     RequestMemory::Share memory;    // of what is collected before it is sent
+    std::shared_ptr<const void> model = writer->kept();  // which stays loaded until the engine has let go
   };
 
   // Submits one request a prompt and answers the request, now or later, in the form that `asked` wants.

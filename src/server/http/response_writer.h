@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "server/http/abort_cause.h"
 #include "server/http/event.h"
@@ -36,6 +38,10 @@ class ResponseWriter {
   // Headers that go with the answer, whatever it becomes.
   virtual void add_header(Header header) = 0;
 
+  // What has to live until the answer is over, such as the model that makes it.
+  void keep(std::shared_ptr<const void> thing) { kept_ = std::move(thing); }
+  const std::shared_ptr<const void>& kept() const { return kept_; }
+
   virtual void post(std::function<void()> task) = 0;
   // Called once if the answer can no longer reach the client, or cannot be made, instead of it; replaces an
   // earlier callback.
@@ -61,6 +67,9 @@ class ResponseWriter {
   virtual void when_sent(std::function<void()> callback) = 0;
   // Calls back whenever nothing has been written for `quiet`, until the answer ends; again replaces.
   virtual void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) = 0;
+
+ private:
+  std::shared_ptr<const void> kept_;
 };
 
 }  // namespace kvasir::server::http

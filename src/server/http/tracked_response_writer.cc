@@ -114,6 +114,7 @@ void TrackedResponseWriter::note_begin(int status, State state) {
 
 void TrackedResponseWriter::end() {
   state_ = State::kDone;
+  keep(nullptr);
   abort_callback_ = nullptr;
   quiet_callback_ = nullptr;
   quiet_timer_.cancel();

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
@@ -52,15 +53,20 @@ ErrorCode finish(asio::io_context& io, Clock::time_point deadline, const std::fu
   return result;
 }
 
-std::string request_text(const ServerAddress& address) {
+std::string request_text(const ServerAddress& address, const ServerQuestion& question) {
   const bool is_ipv6 = address.host.find(':') != std::string::npos;
-  return fmt::format("GET /health/ready HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n",
-                     is_ipv6 ? "[" + address.host + "]" : address.host, address.port);
+  std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n", question.method,
+                                 question.path, is_ipv6 ? "[" + address.host + "]" : address.host, address.port);
+  if (!question.api_key.empty()) head += fmt::format("Authorization: Bearer {}\r\n", question.api_key);
+  if (!question.body.empty()) {
+    head += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", question.body.size());
+  }
+  return head + "\r\n" + question.body;
 }
 
 ErrorCode exchange(asio::io_context& io, Clock::time_point deadline, const Transport& transport,
-                   const ServerAddress& address, HealthAnswer& answer) {
-  const std::string request = request_text(address);
+                   const ServerAddress& address, const ServerQuestion& question, ServerAnswer& answer) {
+  const std::string request = request_text(address, question);
   for (std::size_t sent = 0, count = 0; sent < request.size(); sent += count) {
     const auto rest = asio::buffer(request.data() + sent, request.size() - sent);
     const auto write = [&](Handler handler) { transport.write_some(rest, std::move(handler)); };
@@ -107,21 +113,28 @@ ErrorCode connect(asio::io_context& io, Clock::time_point deadline, tcp::socket&
   });
 }
 
-ErrorCode ask(const ServerAddress& address, Clock::time_point deadline, HealthAnswer& answer) {
+ErrorCode ask(const ServerAddress& address, const ServerQuestion& question, Clock::time_point deadline,
+              ServerAnswer& answer) {
   asio::io_context io;
   if (!address.tls) {
     tcp::socket socket(io);
     const ErrorCode error = connect(io, deadline, socket, address);
-    return error ? error : exchange(io, deadline, transport_of(socket), address, answer);
+    return error ? error : exchange(io, deadline, transport_of(socket), address, question, answer);
   }
   asio::ssl::context tls(asio::ssl::context::tls_client);
   asio::ssl::stream<tcp::socket> stream(io, tls);
+  if (!question.api_key.empty()) {
+    ErrorCode no_paths;
+    static_cast<void>(tls.set_default_verify_paths(no_paths));
+    stream.set_verify_mode(asio::ssl::verify_peer);
+    stream.set_verify_callback(asio::ssl::host_name_verification(address.host));
+  }
   ErrorCode error = connect(io, deadline, stream.next_layer(), address);
   if (error) return error;
   error = finish(io, deadline, [&](Handler handler) {
     stream.async_handshake(asio::ssl::stream_base::client, [handler](const ErrorCode& e) { handler(e, 0); });
   });
-  return error ? error : exchange(io, deadline, transport_of(stream), address, answer);
+  return error ? error : exchange(io, deadline, transport_of(stream), address, question, answer);
 }
 
 }  // namespace
@@ -162,14 +175,19 @@ Result<ServerAddress> parse_server_url(std::string_view url) {
   return address;
 }
 
-Result<HealthAnswer> ask_health(const ServerAddress& address, std::chrono::milliseconds patience) {
-  HealthAnswer answer;
-  const ErrorCode error = ask(address, Clock::now() + patience, answer);
+Result<ServerAnswer> ask_health(const ServerAddress& address, std::chrono::milliseconds timeout) {
+  return ask_server(address, {.path = "/health/ready"}, timeout);
+}
+
+Result<ServerAnswer> ask_server(const ServerAddress& address, const ServerQuestion& question,
+                                std::chrono::milliseconds timeout) {
+  ServerAnswer answer;
+  const ErrorCode error = ask(address, question, Clock::now() + timeout, answer);
   if (!error) return answer;
   return make_error(
       ErrorKind::kUnavailable,
       fmt::format("{} port {} does not answer: {}", printable_line(address.host), address.port,
-                  error == asio::error::timed_out ? fmt::format("nothing came within {} ms", patience.count())
+                  error == asio::error::timed_out ? fmt::format("nothing came within {} ms", timeout.count())
                                                   : error.message()));
 }
 

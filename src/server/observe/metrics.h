@@ -23,6 +23,21 @@ enum class StartStage : std::uint8_t { kPreprocess, kQueue, kPrefill, kFirstDeco
 inline constexpr std::array<std::string_view, 5> kStartStageNames = {"preprocess", "queue", "prefill",
                                                                      "first_decode", "flush"};
 
+// Times of the answers of one model.
+//
+// Thread safety: any thread.
+struct ModelTimes {
+  Histogram time_to_first_token{kTimeToFirstTokenBounds};
+  Histogram inter_token{kInterTokenBounds};
+  Histogram request{kRequestBounds};  // generations, from the request's arrival to its last token
+  std::array<Histogram, 5> start_stages{Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
+                                        Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
+                                        Histogram{kTimeToFirstTokenBounds}};
+
+  Histogram& start_stage(StartStage stage) { return start_stages[static_cast<std::size_t>(stage)]; }
+  const Histogram& start_stage(StartStage stage) const { return start_stages[static_cast<std::size_t>(stage)]; }
+};
+
 struct CostSums {
   std::int64_t num_requests = 0;
   std::int64_t num_with_first_token = 0;  // the others were for their prompts
@@ -48,14 +63,6 @@ class ServerMetrics {
   std::map<RequestSlices::Slice, RequestSlices::Sums> slices() const;
   std::int64_t aborts(http::AbortCause cause) const { return aborts_[static_cast<std::size_t>(cause)]; }
 
-  Histogram& start_stage(StartStage stage) { return start_stages_[static_cast<std::size_t>(stage)]; }
-  const Histogram& start_stage(StartStage stage) const {
-    return start_stages_[static_cast<std::size_t>(stage)];
-  }
-
-  Histogram time_to_first_token{kTimeToFirstTokenBounds};
-  Histogram inter_token{kInterTokenBounds};
-  Histogram request{kRequestBounds};  // generations, from the request's arrival to its last token
   std::atomic<std::int64_t> num_connections{0};
   std::atomic<std::int64_t> num_calmed{0};             // connections that asked for too much
   std::atomic<std::int64_t> num_answering{0};          // requests that arrived and are not fully answered
@@ -63,10 +70,6 @@ class ServerMetrics {
 
  private:
   std::array<std::atomic<std::int64_t>, http::kAbortCauses.size()> aborts_{};
-  std::array<Histogram, 5> start_stages_{
-      Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
-      Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
-      Histogram{kTimeToFirstTokenBounds}};
 
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::int64_t> responses_;  // guarded; bounded by routes x statuses

@@ -74,6 +74,13 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"peak_resident_bytes", "gauge", "Most memory the process has held", &EngineStats::peak_rss_bytes},
 };
 
+std::string label_of(const ModelMetrics& model) { return prometheus_label("model", model.name); }
+
+// Of a server with one model these have had no label of it.
+std::string extended(const ModelMetrics& model, std::span<const ModelMetrics> models, std::string label) {
+  return models.size() == 1 ? label : label_of(model) + "," + label;
+}
+
 // By tenant and route: who costs how much, and where the time goes.
 void append_costs(PrometheusText& out, const ServerMetrics& server,
                   std::optional<std::string_view> only_tenant) {
@@ -150,57 +157,68 @@ void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
   out.value("http_connections", "", static_cast<double>(server.num_connections.load()));
 }
 
-void append_times(PrometheusText& out, const ServerMetrics& server, const std::string& model_label) {
-  const auto append = [&](std::string_view name, std::string_view help, const Histogram& histogram) {
+void append_times(PrometheusText& out, std::span<const ModelMetrics> models) {
+  const auto append = [&](std::string_view name, std::string_view help, Histogram ModelTimes::*times) {
     out.begin(name, "histogram", help);
-    out.histogram(name, model_label, histogram);
+    for (const ModelMetrics& model : models) out.histogram(name, label_of(model), model.times.*times);
   };
   append("time_to_first_token_seconds", "From a request's arrival to its first token",
-         server.time_to_first_token);
-  append("inter_token_seconds", "Between two tokens of one choice", server.inter_token);
-  append("request_seconds", "From a request's arrival to its last token", server.request);
+         &ModelTimes::time_to_first_token);
+  append("inter_token_seconds", "Between two tokens of one choice", &ModelTimes::inter_token);
+  append("request_seconds", "From a request's arrival to its last token", &ModelTimes::request);
   constexpr std::string_view kStage = "start_stage_seconds";
   out.begin(kStage, "histogram", "What the time to the first token is made of; flush of streams alone");
-  for (std::size_t i = 0; i < kStartStageNames.size(); ++i) {
-    out.histogram(kStage, model_label + "," + prometheus_label("stage", kStartStageNames[i]),
-                  server.start_stage(static_cast<StartStage>(i)));
+  for (const ModelMetrics& model : models) {
+    for (std::size_t i = 0; i < kStartStageNames.size(); ++i) {
+      out.histogram(kStage, label_of(model) + "," + prometheus_label("stage", kStartStageNames[i]),
+                    model.times.start_stage(static_cast<StartStage>(i)));
+    }
   }
 }
 
-void append_queue_age(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+void append_queue_age(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kAge = "queue_age_seconds";
   out.begin(kAge, "gauge", "How long the request has waited that waits longest, at the last step");
-  out.value(kAge, model_label, engine.oldest_waiting_ms / 1000.0);
+  for (const ModelMetrics& model : models) out.value(kAge, label_of(model), model.engine.oldest_waiting_ms / 1000.0);
 }
 
-void append_steps(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+void append_steps(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kSeconds = "step_seconds", kBatch = "step_sequences";
   out.begin(kSeconds, "histogram", "How long steps take");
-  out.histogram(kSeconds, model_label, kStepSecondsBounds, engine.steps_by_seconds,
-                engine.step_seconds_total);
+  for (const ModelMetrics& model : models) {
+    out.histogram(kSeconds, label_of(model), kStepSecondsBounds, model.engine.steps_by_seconds,
+                  model.engine.step_seconds_total);
+  }
   out.begin(kBatch, "histogram", "How many sequences run in a step");
-  out.histogram(kBatch, model_label, kStepSequencesBounds, engine.steps_by_sequences,
-                static_cast<double>(engine.num_stepped_sequences));
+  for (const ModelMetrics& model : models) {
+    out.histogram(kBatch, label_of(model), kStepSequencesBounds, model.engine.steps_by_sequences,
+                  static_cast<double>(model.engine.num_stepped_sequences));
+  }
 }
 
-void append_guides(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+void append_guides(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kRefused = "guides_refused_total", kCompile = "guide_compile_seconds_total",
                              kMask = "guide_mask_seconds_total";
   out.begin(kRefused, "counter", "Guides refused, by the keyword of JSON Schema at fault");
-  for (const GuideRefusals& of : engine.guide_refusals) {
-    out.value(kRefused, prometheus_label("keyword", of.keyword), static_cast<double>(of.count));
+  for (const ModelMetrics& model : models) {
+    for (const GuideRefusals& of : model.engine.guide_refusals) {
+      out.value(kRefused, extended(model, models, prometheus_label("keyword", of.keyword)),
+                static_cast<double>(of.count));
+    }
   }
   out.begin(kCompile, "counter", "Time of compiling guides");
-  out.value(kCompile, model_label, engine.guide_compile_seconds_total);
+  for (const ModelMetrics& model : models) out.value(kCompile, label_of(model), model.engine.guide_compile_seconds_total);
   out.begin(kMask, "counter", "Time of finding the tokens that guides allow");
-  out.value(kMask, model_label, engine.guide_mask_seconds_total);
+  for (const ModelMetrics& model : models) out.value(kMask, label_of(model), model.engine.guide_mask_seconds_total);
 }
 
-void append_kv_formats(PrometheusText& out, const EngineStats& engine) {
+void append_kv_formats(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kName = "kv_format_bytes";
   out.begin(kName, "gauge", "Bytes of KV in memory by format, of what is cached as well");
-  for (const KvFormatBytes& of : engine.kv_format_bytes) {
-    out.value(kName, prometheus_label("format", of.format), static_cast<double>(of.bytes));
+  for (const ModelMetrics& model : models) {
+    for (const KvFormatBytes& of : model.engine.kv_format_bytes) {
+      out.value(kName, extended(model, models, prometheus_label("format", of.format)), static_cast<double>(of.bytes));
+    }
   }
 }
 
@@ -238,25 +256,26 @@ void append_process(PrometheusText& out, const ProcessState& process) {
 
 }  // namespace
 
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
-                         std::string_view model_name, std::optional<std::string_view> only_tenant) {
-  const std::string model_label = prometheus_label("model", model_name);
+std::string metrics_text(std::span<const ModelMetrics> models, const ServerMetrics& server,
+                         const ProcessState& process, std::optional<std::string_view> only_tenant) {
   std::string text;
   PrometheusText out(text, "kvasir_");
   for (const EngineMetric& metric : kEngineMetrics) {
     if (only_tenant && !metric.is_for_all) continue;
     out.begin(metric.name, metric.type, metric.help);
-    out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
+    for (const ModelMetrics& model : models) {
+      out.value(metric.name, label_of(model), static_cast<double>(model.engine.*metric.value));
+    }
   }
-  append_queue_age(out, engine, model_label);
+  append_queue_age(out, models);
   append_costs(out, server, only_tenant);
   append_slices(out, server, only_tenant);
   if (only_tenant) return text;
   append_process(out, process);
-  append_steps(out, engine, model_label);
-  append_kv_formats(out, engine);
-  append_guides(out, engine, model_label);
-  append_times(out, server, model_label);
+  append_steps(out, models);
+  append_kv_formats(out, models);
+  append_guides(out, models);
+  append_times(out, models);
   append_server_counts(out, server);
   append_logs(out, process.logs);
   if (process.traces != nullptr) append_traces(out, *process.traces);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,16 @@ struct ProcessState {
   const ExportCounts* traces = nullptr;         // what became of spans; null where there are none
 };
 
-// All names begin with kvasir_. With `only_tenant` there is what that one did and how many requests run and
+// The engine of one model, and how long its answers took.
+struct ModelMetrics {
+  std::string name;
+  EngineStats engine;
+  const ModelTimes& times;
+};
+
+// All names begin with kvasir_. What is of a model has its name as a label. With `only_tenant` there is what that one did and how many requests run and
 // wait, of what visible_stats() left; without, all of everybody's.
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
-                         std::string_view model_name, std::optional<std::string_view> only_tenant = {});
+std::string metrics_text(std::span<const ModelMetrics> models, const ServerMetrics& server,
+                         const ProcessState& process, std::optional<std::string_view> only_tenant = {});
 
 }  // namespace kvasir::server::observe

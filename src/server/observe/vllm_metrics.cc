@@ -24,28 +24,38 @@ constexpr Alias kAliases[] = {
 
 }  // namespace
 
-void append_vllm_metrics(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
-                         bool is_for_operator, std::string& text) {
-  const std::string labels = prometheus_label("model_name", model_name);
+void append_vllm_metrics(std::span<const ModelMetrics> models, bool is_for_operator, std::string& text) {
+  const auto labels_of = [](const ModelMetrics& model) { return prometheus_label("model_name", model.name); };
   PrometheusText out(text, "vllm:");
   for (const Alias& alias : kAliases) {
     out.begin(alias.name, alias.type, alias.help);
-    out.value(alias.name, labels, static_cast<double>(engine.*alias.value));
+    for (const ModelMetrics& model : models) {
+      out.value(alias.name, labels_of(model), static_cast<double>(model.engine.*alias.value));
+    }
   }
   if (!is_for_operator) return;
   out.begin("kv_cache_usage_perc", "gauge", "Share of the KV cache in use, from 0 to 1");
-  const double used = static_cast<double>(engine.kv_bytes_used);
-  out.value("kv_cache_usage_perc", labels,
-            engine.kv_bytes_total > 0 ? used / static_cast<double>(engine.kv_bytes_total) : 0.0);
-  const auto histogram = [&](std::string_view name, std::string_view help, const Histogram& observed) {
+  for (const ModelMetrics& model : models) {
+    const double used = static_cast<double>(model.engine.kv_bytes_used);
+    const double total = static_cast<double>(model.engine.kv_bytes_total);
+    out.value("kv_cache_usage_perc", labels_of(model), total > 0.0 ? used / total : 0.0);
+  }
+  const auto histogram = [&](std::string_view name, std::string_view help, auto times_of) {
     out.begin(name, "histogram", help);
-    out.histogram(name, labels, observed);
+    for (const ModelMetrics& model : models) out.histogram(name, labels_of(model), times_of(model.times));
   };
-  histogram("time_to_first_token_seconds", "From arrival to the first token", server.time_to_first_token);
-  histogram("inter_token_latency_seconds", "Between two tokens", server.inter_token);
-  histogram("e2e_request_latency_seconds", "From arrival to the last token", server.request);
-  histogram("request_queue_time_seconds", "Waiting for a seat", server.start_stage(StartStage::kQueue));
-  histogram("request_prefill_time_seconds", "Computing the prompt", server.start_stage(StartStage::kPrefill));
+  using Times = const ModelTimes&;
+  using Observed = const Histogram&;
+  histogram("time_to_first_token_seconds", "From arrival to the first token",
+            [](Times times) -> Observed { return times.time_to_first_token; });
+  histogram("inter_token_latency_seconds", "Between two tokens",
+            [](Times times) -> Observed { return times.inter_token; });
+  histogram("e2e_request_latency_seconds", "From arrival to the last token",
+            [](Times times) -> Observed { return times.request; });
+  histogram("request_queue_time_seconds", "Waiting for a seat",
+            [](Times times) -> Observed { return times.start_stage(StartStage::kQueue); });
+  histogram("request_prefill_time_seconds", "Computing the prompt",
+            [](Times times) -> Observed { return times.start_stage(StartStage::kPrefill); });
 }
 
 }  // namespace kvasir::server::observe

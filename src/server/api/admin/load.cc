@@ -11,7 +11,7 @@ namespace {
 
 void answer_load(const ApiContext& context, const Writer& writer) {
   const EngineStats stats =
-      visible_stats(context.engine.stats(), context.metrics, writer->request().tenant);
+      visible_stats(total_stats(context), context.metrics, writer->request().tenant);
   std::string body;
   JsonWriter(body).begin_object().member("server_load", stats.num_running + stats.num_waiting).end_object();
   writer->respond({.body = std::move(body)});

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/api/admin/visible_stats.h"
 #include "server/api/endpoint.h"
@@ -13,9 +14,25 @@
 namespace kvasir::server::api {
 namespace {
 
+// A tenant's own counts are kept for all models together.
+std::vector<observe::ModelMetrics> visible_models(const ApiContext& context, const auth::Tenant& tenant) {
+  const std::vector<const ApiContext*> models = contexts_of_models(context);
+  std::vector<observe::ModelMetrics> visible;
+  if (!tenant.is_operator) {
+    visible.push_back({.name = models.size() == 1 ? context.model_name : "*",
+                       .engine = visible_stats(total_stats(context), context.metrics, tenant),
+                       .times = *context.times});
+    return visible;
+  }
+  for (const ApiContext* const model : models) {
+    visible.push_back({.name = model->model_name, .engine = model->engine.stats(), .times = *model->times});
+  }
+  return visible;
+}
+
 void answer_metrics(const ApiContext& context, const Writer& writer) {
   const auth::Tenant& tenant = writer->request().tenant;
-  const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
+  const std::vector<observe::ModelMetrics> models = visible_models(context, tenant);
   std::optional<std::string_view> only_tenant;
   if (!tenant.is_operator) only_tenant = tenant.name;
   const observe::ProcessState process{
@@ -25,9 +42,8 @@ void answer_metrics(const ApiContext& context, const Writer& writer) {
       .request_memory_limit_bytes = context.memory.limit_bytes(),
       .logs = context.logs,
       .traces = context.tracer == nullptr ? nullptr : &context.tracer->counts()};
-  std::string body = observe::metrics_text(stats, context.metrics, process, context.model_name, only_tenant);
-  if (context.has_vllm_metrics)
-    observe::append_vllm_metrics(stats, context.metrics, context.model_name, tenant.is_operator, body);
+  std::string body = observe::metrics_text(models, context.metrics, process, only_tenant);
+  if (context.has_vllm_metrics) observe::append_vllm_metrics(models, tenant.is_operator, body);
   writer->respond({.content_type = std::string(observe::kMetricsContentType), .body = std::move(body)});
 }
 

@@ -126,8 +126,8 @@ std::string operations_json(const ApiContext& context, const EngineSnapshot& sna
       .member("budget_bytes", context.memory_budget_bytes)
       .member("resident_bytes", tenant.is_operator ? rss_bytes() : 0)
       .end_object();
-  append_histogram(json, "time_to_first_token", context.metrics.time_to_first_token, tenant.is_operator);
-  append_histogram(json, "inter_token", context.metrics.inter_token, tenant.is_operator);
+  append_histogram(json, "time_to_first_token", context.times->time_to_first_token, tenant.is_operator);
+  append_histogram(json, "inter_token", context.times->inter_token, tenant.is_operator);
   json.end_object();
   return body;
 }

@@ -11,8 +11,8 @@ namespace {
 
 void answer_summary(const ApiContext& context, const Writer& writer) {
   const auth::Tenant& tenant = writer->request().tenant;
-  const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
-  const VisibleMeans means = visible_means(stats, context.metrics, tenant);
+  const EngineStats stats = visible_stats(total_stats(context), context.metrics, tenant);
+  const VisibleMeans means = visible_means(context, stats, tenant);
   std::string body;
   JsonWriter(body)
       .begin_object()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvasir/engine.h"
+#include "server/api/api_context.h"
 #include "server/auth/tenant.h"
 #include "server/observe/metrics.h"
 
@@ -14,7 +15,7 @@ namespace kvasir::server::api {
 EngineStats visible_stats(const EngineStats& stats, const observe::ServerMetrics& metrics,
                           const auth::Tenant& tenant);
 
-// Means over the same requests; 0 where there were none.
+// Means over the requests of all models; 0 where there were none.
 struct VisibleMeans {
   double first_token_s = 0.0;
   double request_s = 0.0;               // until the answer had ended
@@ -22,7 +23,10 @@ struct VisibleMeans {
   double batch = 0.0;                   // sequences in a step; 0 for others
 };
 
-VisibleMeans visible_means(const EngineStats& stats, const observe::ServerMetrics& metrics,
-                           const auth::Tenant& tenant);
+VisibleMeans visible_means(const ApiContext& context, const EngineStats& stats, const auth::Tenant& tenant);
+
+// What the engines of all models count, together. Steps of the models come one after the other, so that their times
+// add up; of waiting times it is the longest.
+EngineStats total_stats(const ApiContext& context);
 
 }  // namespace kvasir::server::api

@@ -11,6 +11,7 @@
 
 #include "server/api/files/stored_file.h"
 #include "server/api/json_input.h"
+#include "server/api/model_dispatch.h"
 #include "server/api/stored_things.h"
 
 namespace kvasir::server::api {
@@ -312,7 +313,7 @@ void BatchRunner::ask(const RunPtr& run, BatchLine line) {
       [this, run, line, memory](const http::Response* response) { on_answered(run, line, response); }, &context_.metrics);
   run->asked[line.custom_id] = writer;
   writer->post([this, writer, endpoint = batch_endpoint(run->batch.endpoint)] {
-    if (!writer->is_over()) endpoint->answer(context_, writer, {});
+    if (!writer->is_over()) answer_with_model(context_, *endpoint, writer, {});
   });
 }
 

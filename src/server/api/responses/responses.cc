@@ -58,6 +58,7 @@ void generate_in_background(ApiContext& context, const Writer& writer,
         if (response != nullptr && response->status >= 400) fail_response(context, kept, response->body);
       },
       &context.metrics);
+  run->keep(writer->kept());
   if (prepared->asked.stream) run->set_follower(writer);
   context.stored->add_run(kept.object.id, run);
   run->post([&context, run, prepared, kept] {

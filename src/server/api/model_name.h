@@ -1,0 +1,11 @@
+// How requests name a model.
+#pragma once
+
+#include <string_view>
+
+namespace kvasir::server::api {
+
+// Ollama's clients write a name in any case, without its tag, or with the tag "latest".
+bool is_name_of(std::string_view served, std::string_view asked);
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,254 @@
+#include "server/api/served_models.h"
+
+#include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <ranges>
+#include <utility>
+
+#include "base/memory_reserve.h"
+#include "base/printable.h"
+#include "server/api/model_name.h"
+
+namespace kvasir::server::api {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{250};
+
+ApiError shutting_down() { return {503, "the server is shutting down", {}, "shutting_down"}; }
+
+// The model's file is the operator's affair: a client may only try again.
+ApiError loading_failed(const std::string& name, const Error& error) {
+  if (error.kind == ErrorKind::kCancelled) return shutting_down();
+  const bool is_passing = error.kind == ErrorKind::kMachine || error.kind == ErrorKind::kUnavailable;
+  return {is_passing ? 503 : 500, fmt::format("the model \"{}\" could not be loaded: {}", printable(name), error.message),
+          "model", is_passing ? "overloaded" : "model_not_loaded"};
+}
+
+}  // namespace
+
+std::string_view name_of(ModelState state) {
+  constexpr std::array<std::string_view, 4> kNames = {"known", "loading", "loaded", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+ServedModels::ServedModels(std::vector<ServedModel> models, Config config) : config_(config) {
+  bool loads = false;
+  for (ServedModel& model : models) {
+    auto entry = std::make_unique<Entry>(Entry{.model = std::move(model)});
+    if (entry->model.engine->is_loaded()) entry->state = ModelState::kLoaded;
+    loads = loads || entry->model.load != nullptr;
+    entries_.push_back(std::move(entry));
+  }
+  if (loads) thread_ = std::thread([this] { run(); });
+}
+
+ServedModels::~ServedModels() {
+  is_stopping_ = true;
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServedModels::bind(std::vector<ApiContext*> contexts) { contexts_ = std::move(contexts); }
+
+std::size_t ServedModels::find(std::string_view name) const {
+  if (name.empty()) return 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const ServedModel& model = entries_[i]->model;
+    const auto is_it = [name](const std::string& served) { return is_name_of(served, name); };
+    if (is_it(model.name) || std::ranges::any_of(model.names, is_it)) return i;
+  }
+  return config_.any_name ? 0 : npos;
+}
+
+ServedModels::Lease ServedModels::lease_of(Entry& entry) {
+  return Lease(&entry, [this](const void* leased) {
+    give_back(*static_cast<Entry*>(const_cast<void*>(leased)));  // NOLINT: it is ours
+  });
+}
+
+void ServedModels::give_back(Entry& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    --entry.num_users;
+    entry.last_use = Clock::now();
+  }
+  changed_.notify_all();
+}
+
+void ServedModels::acquire(std::size_t index, Then then) {
+  Entry& entry = *entries_[index];
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_there = entry.state == ModelState::kLoaded && !entry.is_leaving;
+    if (!is_there && !is_stopping_) {
+      entry.waiting.push_back(std::move(then));
+      if (std::ranges::find(wanted_, index) == wanted_.end()) wanted_.push_back(index);
+      changed_.notify_all();
+      return;
+    }
+    if (is_there) ++entry.num_users;
+    if (!is_there) index = npos;
+  }
+  if (index == npos) return then(std::unexpected(shutting_down()));
+  then(lease_of(entry));
+}
+
+bool ServedModels::unload(std::size_t index) {
+  Entry& entry = *entries_[index];
+  const std::lock_guard lock(mutex_);
+  if (entry.state != ModelState::kLoaded || entry.model.load == nullptr) return false;
+  entry.was_asked_to_leave = true;
+  changed_.notify_all();
+  return true;
+}
+
+std::vector<ModelStatus> ServedModels::status() const {
+  std::vector<ModelStatus> models;
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : entries_) {
+    const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - entry->last_use);
+    models.push_back({.name = entry->model.name,
+                      .names = entry->model.names,
+                      .path = entry->model.path,
+                      .state = entry->state,
+                      .failure = entry->failure,
+                      .num_users = entry->num_users,
+                      .idle_ms = entry->num_users > 0 ? 0 : idle.count(),
+                      .load_ms = entry->load_ms});
+  }
+  return models;
+}
+
+void ServedModels::drain(std::int64_t timeout_ms) {
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (const auto& entry : entries_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    entry->model.engine->drain(std::max<std::int64_t>(0, left.count()));
+  }
+}
+
+std::int64_t ServedModels::num_loaded() const {
+  return std::ranges::count(entries_, ModelState::kLoaded, [](const auto& entry) { return entry->state; });
+}
+
+// Of the loaded ones; npos: there is none.
+std::size_t ServedModels::least_recently_used(bool only_idle) const {
+  std::size_t found = npos;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = *entries_[i];
+    if (entry.state != ModelState::kLoaded || entry.model.load == nullptr || (only_idle && entry.num_users > 0)) continue;
+    if (found == npos || entry.last_use < entries_[found]->last_use) found = i;
+  }
+  return found;
+}
+
+// One that nobody uses and that was asked to leave, or was unused for too long; npos: there is none.
+std::size_t ServedModels::expired() const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = *entries_[i];
+    if (entry.state != ModelState::kLoaded || entry.num_users > 0 || entry.model.load == nullptr) continue;
+    const bool is_old = config_.keep_alive.count() > 0 && Clock::now() - entry.last_use >= config_.keep_alive;
+    if (entry.was_asked_to_leave || is_old) return i;
+  }
+  return npos;
+}
+
+void ServedModels::run() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    if (const std::size_t index = expired(); index != npos) {
+      unload(lock, index);
+    } else if (!wanted_.empty()) {
+      const std::size_t next = wanted_.front();
+      wanted_.pop_front();
+      serve_next(lock, next);
+    } else {
+      changed_.wait_for(lock, kTick);
+    }
+  }
+  const ApiError error = shutting_down();
+  for (const auto& entry : entries_) answer_waiting(lock, *entry, &error);
+}
+
+void ServedModels::serve_next(std::unique_lock<std::mutex>& lock, std::size_t index) {
+  Entry& entry = *entries_[index];
+  if (entry.state != ModelState::kLoaded) {
+    make_room(lock, index);
+    if (is_stopping_) return;
+    load(lock, entry);
+  } else if (!entry.is_leaving) {
+    answer_waiting(lock, entry, nullptr);
+  }
+}
+
+void ServedModels::make_room(std::unique_lock<std::mutex>& lock, std::size_t index) {
+  const std::int64_t most = config_.max_loaded > 0 ? config_.max_loaded : std::ssize(entries_);
+  while (!is_stopping_ && num_loaded() >= most) {
+    std::size_t victim = least_recently_used(true);
+    if (victim == npos) victim = least_recently_used(false);
+    if (victim == npos || victim == index) return;  // none of them may leave
+    Entry& leaving = *entries_[victim];
+    leaving.is_leaving = true;
+    changed_.wait(lock, [&] { return leaving.num_users == 0 || is_stopping_; });
+    if (is_stopping_) return;
+    unload(lock, victim);
+    if (!leaving.waiting.empty() && std::ranges::find(wanted_, victim) == wanted_.end()) wanted_.push_back(victim);
+  }
+}
+
+void ServedModels::load(std::unique_lock<std::mutex>& lock, Entry& entry) {
+  entry.state = ModelState::kLoading;
+  lock.unlock();
+  const auto begin = Clock::now();
+  auto loaded = entry.model.load(is_stopping_);
+  if (loaded) entry.model.engine->attach(*std::move(loaded));
+  lock.lock();
+  entry.state = loaded ? ModelState::kLoaded : ModelState::kFailed;
+  entry.load_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  entry.failure = loaded ? "" : loaded.error().message;
+  entry.last_use = Clock::now();
+  entry.was_asked_to_leave = false;
+  if (loaded) return answer_waiting(lock, entry, nullptr);
+  const ApiError error = loading_failed(entry.model.name, loaded.error());
+  answer_waiting(lock, entry, &error);
+}
+
+void ServedModels::unload(std::unique_lock<std::mutex>& lock, std::size_t index) {
+  Entry& entry = *entries_[index];
+  entry.is_leaving = true;
+  lock.unlock();
+  entry.model.engine->detach();
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  if (entry.model.unloaded) entry.model.unloaded();
+  lock.lock();
+  entry.state = ModelState::kKnown;
+  entry.is_leaving = false;
+  entry.was_asked_to_leave = false;
+  if (!entry.waiting.empty() && std::ranges::find(wanted_, index) == wanted_.end()) wanted_.push_back(index);
+}
+
+void ServedModels::answer_waiting(std::unique_lock<std::mutex>& lock, Entry& entry, const ApiError* error) {
+  std::deque<Then> waiting = std::exchange(entry.waiting, {});
+  if (error == nullptr) entry.num_users += std::ssize(waiting);
+  lock.unlock();
+  for (Then& then : waiting) {
+    try {
+      const MemoryReserve::Spared spared;
+      error == nullptr ? then(lease_of(entry)) : then(std::unexpected(*error));
+    } catch (const std::exception&) {
+      // Out of memory: that request alone hears nothing more.
+    }
+  }
+  waiting.clear();
+  lock.lock();
+}
+
+}  // namespace kvasir::server::api
