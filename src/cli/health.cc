@@ -4,13 +4,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "cli/number_range.h"
+#include "cli/server_url.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/observe/health_probe.h"
@@ -23,24 +22,7 @@ struct HealthOptions {
   std::int64_t timeout_ms = 3000;
 };
 
-std::string serve_setting(const std::vector<Setting>& settings, std::string_view flag) {
-  for (const Setting& setting : settings) {
-    if (setting.verb == "serve" && setting.flag == flag) return setting.value;
-  }
-  return {};
-}
-
-// Where `kvasir serve` would listen with the same settings.
-std::string default_url(const std::vector<Setting>& settings) {
-  std::string host = serve_setting(settings, "host");
-  if (host == "0.0.0.0") host = "127.0.0.1";
-  if (host == "::") host = "::1";
-  if (host.find(':') != std::string::npos) host = "[" + host + "]";
-  return fmt::format("{}://{}:{}", serve_setting(settings, "tls-cert").empty() ? "http" : "https", host,
-                     serve_setting(settings, "port"));
-}
-
-int print_answer(const std::string& url, const Result<server::observe::HealthAnswer>& answer,
+int print_answer(const std::string& url, const Result<server::observe::ServerAnswer>& answer,
                  const GlobalOptions& globals) {
   const bool is_ready = answer && answer->status == 200;
   const std::string detail =
@@ -59,7 +41,7 @@ int print_answer(const std::string& url, const Result<server::observe::HealthAns
 }
 
 Result<int> health(const HealthOptions& options, const Context& context) {
-  const std::string url = options.url.empty() ? default_url(context.settings) : options.url;
+  const std::string url = options.url.empty() ? default_server_url(context.settings) : options.url;
   KVASIR_TRY(const server::observe::ServerAddress address, server::observe::parse_server_url(url));
   return print_answer(url,
                       server::observe::ask_health(address, std::chrono::milliseconds(options.timeout_ms)),

@@ -17,7 +17,7 @@ struct Group {
 
 constexpr std::string_view kModelFlags[] = {"model", "ctx",    "ctx-size", "max-model-len", "chat-template",
                                             "fast",  "system", "raw",      "special",       "no-special",
-                                            "served-model-name"};
+                                            "served-model-name", "model-dir", "any-model-name", "max-loaded-models", "keep-alive"};
 constexpr std::string_view kSamplingFlags[] = {
     "max-tokens", "temperature", "temp",       "top-k",              "top-p",            "min-p",
     "seed",       "stop",        "ignore-eos", "repetition-penalty", "presence-penalty", "frequency-penalty"};
@@ -56,7 +56,8 @@ constexpr Examples kExamples[] = {
      "  kvasir serve smollm2:135m                   at http://127.0.0.1:8080, with a page for a browser\n"
      "  kvasir serve model.gguf --host 0.0.0.0 --api-keys keys.txt\n"
      "  kvasir --memory 8G serve model.gguf --kv-budget 0.25\n"
-     "  kvasir serve model.gguf --ttft-target-ms 2000   refuses requests that would wait longer"},
+     "  kvasir serve model.gguf --ttft-target-ms 2000   refuses requests that would wait longer\n"
+     "  kvasir serve smollm2:135m all-minilm:22m    several models, loaded when they are asked"},
     {"pull",
      "  kvasir pull smollm2:135m\n"
      "  kvasir pull smollm2:135m --from ~/Downloads   takes the file from there"},
@@ -95,6 +96,8 @@ constexpr Examples kExamples[] = {
     {"keys list", "  kvasir keys list --file keys.txt"},
     {"keys revoke", "  kvasir keys revoke ann --file keys.txt"},
     {"health", "  kvasir health http://127.0.0.1:8080"},
+    {"ps", "  kvasir ps\n  kvasir ps --url http://127.0.0.1:8080 --json"},
+    {"stop", "  kvasir stop gemma3:270m"},
     {"doctor", "  kvasir doctor\n  kvasir doctor --json"},
     {"config", "  KVASIR_PORT=9000 kvasir config"},
     {"completion",

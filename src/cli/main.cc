@@ -59,6 +59,8 @@ void add_verbs(CLI::App& app, Context& context) {
   add_schema(app, context);
   add_keys(app, context);
   add_health(app, context);
+  add_ps(app, context);
+  add_stop(app, context);
   add_doctor(app, context);
   add_config(app, context);
   add_completion(app, context);

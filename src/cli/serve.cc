@@ -10,18 +10,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "base/checked_math.h"
 #include "base/env.h"
 #include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "base/logger.h"
-#include "base/machine.h"
 #include "base/memory_reserve.h"
 #include "base/printable.h"
 #include "base/units.h"
@@ -31,20 +28,17 @@
 #include "cli/fetched_model.h"
 #include "cli/limit_options.h"
 #include "cli/model_session.h"
+#include "cli/model_set.h"
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "cli/service_manager.h"
-#include "cli/server_reserve.h"
+#include "cli/server_memory.h"
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
-#include "engine/memory_plan.h"
-#include "io/model_fingerprint.h"
 #include "server/api_reference.h"
 #include "server/observe/tracing/tracing_config.h"
-#include "server/request_memory.h"
 #include "server/server.h"
-#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -54,12 +48,10 @@ constexpr std::chrono::milliseconds kLastGrace{1500};  // after a second signal
 constexpr std::chrono::seconds kCancelGrace{15};       // a step of a large model may take that long
 
 struct ServeOptions {
-  std::string model;
+  ModelSetOptions models;
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
-  std::string request_memory;  // a size; empty: a part of the budget
-  std::string guide_memory;    // likewise
-  std::string state_bytes;     // a size; empty: the default
+  ServerMemoryOptions memory;
   LimitOptions limits;
   server::observe::TracingFlags tracing;
   EngineOptions engine;
@@ -71,11 +63,6 @@ Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
                                             : LogLevel::kInfo,
                  .format = globals.json ? LogFormat::kJson : LogFormat::kText,
                  .writer = &writer});
-}
-
-// The model's name for clients: the name from the command line, or a file's name without folder and ending.
-std::string default_served_name(const std::string& model) {
-  return model.ends_with(".gguf") ? std::filesystem::path(model).stem().string() : model;
 }
 
 std::string listening_url(const server::ServerConfig& config, std::uint16_t port) {
@@ -119,10 +106,29 @@ std::string describe_memory(const std::string& model, const Engine& engine) {
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
-void announce(const std::string& model, const Engine& engine, const server::Server& server,
-              const server::ServerConfig& config, bool as_json) {
+// The first model, which is loaded unless all are found in a folder, and the names of the others.
+struct Announced {
+  const std::vector<ModelPlace>& places;
+  const Engine* first = nullptr;  // null: it is loaded on demand
+};
+
+std::string describe_models(const Announced& models) {
+  std::string lines;
+  const auto add = [&](const std::string& line) { lines += (lines.empty() ? "" : "\n") + line; };
+  for (const ModelPlace& place : models.places) {
+    const bool is_loaded = &place == &models.places.front() && models.first != nullptr;
+    add(is_loaded ? describe_memory(place.model, *models.first)
+                  : fmt::format("{} ({}, {}): loaded when it is asked", printable_line(place.name),
+                                place.described.architecture, place.described.quantization));
+  }
+  return lines;
+}
+
+void announce(const Announced& models, const server::Server& server, const server::ServerConfig& config, bool as_json) {
   const std::string url = listening_url(config, server.port());
-  const std::string memory = describe_memory(model, engine), curl = curl_line(engine, url, config);
+  const std::string memory = describe_models(models);
+  const std::string curl = models.first == nullptr ? fmt::format("curl {}/v1/models", url)
+                                                   : curl_line(*models.first, url, config);
   const std::optional<std::uint16_t> grpc_port = server.grpc_port();
   if (!as_json) {
     print(fmt::format("{}\n{} (Ctrl-C stops)\n", memory, url));
@@ -131,7 +137,14 @@ void announce(const std::string& model, const Engine& engine, const server::Serv
   }
   std::string out;
   JsonWriter json(out);
-  json.begin_object().member("model", config.served_model_name).member("memory", memory).member("url", url);
+  json.begin_object().member("model", config.served_model_name).key("models").begin_array();
+  for (const ModelPlace& place : models.places) {
+    const bool is_loaded = &place == &models.places.front() && models.first != nullptr;
+    json.begin_object().member("name", place.name).key("names").begin_array();
+    for (const std::string& name : place.names) json.value(name);
+    json.end_array().member("path", place.model).member("state", is_loaded ? "loaded" : "known").end_object();
+  }
+  json.end_array().member("memory", memory).member("url", url);
   if (grpc_port) json.member("grpc_port", *grpc_port);
   json.member("example", curl).end_object();
   print(out + "\n");
@@ -192,73 +205,12 @@ void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
   std::_Exit(kExitMachine);
 }
 
-// An eighth of the memory budget unless a flag says how much.
-Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
-                                          const server::ServerConfig& config) {
-  const server::Limits& limits = config.limits;
-  const std::int64_t least_bytes = least_request_memory_bytes(limits, config.grpc_port.has_value());
-  if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= least_bytes) return *bytes;
-  return make_error(
-      ErrorKind::kUsage,
-      bytes
-          ? fmt::format("--request-memory must be at least {} with bodies of up to {}, got {}",
-                        format_bytes(least_bytes), format_bytes(limits.body_bytes.max), format_bytes(*bytes))
-          : "--request-memory: " + bytes.error().message,
-      "request_memory");
-}
-
-// 64 MiB, or a sixteenth of a small budget, unless a flag says how much.
-Result<std::int64_t> guide_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
-  constexpr std::int64_t kLeast = 1 << 20;
-  if (size.empty()) return std::max(kLeast, std::min(EngineConfig{}.guide_memory_bytes, budget_bytes / 16));
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeast) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--guide-memory must be at least {}, got {}", format_bytes(kLeast),
-                                        format_bytes(*bytes))
-                          : "--guide-memory: " + bytes.error().message,
-                    "guide-memory");
-}
-
-// A model that is yet to be fetched is one of the catalogue's, which are small, or counts as such.
-std::int64_t default_memory_for(const std::string& model) {
-  const auto path = store::resolve_model(model);
-  return default_memory_bytes(path ? io::weight_file_bytes(*path) : 0, available_memory_bytes());
-}
-
 Result<std::optional<server::observe::TracingConfig>> tracing_config(
     const server::observe::TracingFlags& flags, Logger& logger) {
   const auto warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(auto config, server::observe::make_tracing_config(flags, env_string, warn));
   if (config) config->version = build_info().version;
   return config;
-}
-
-// So many connections that all of them leave a body its room.
-void fit_connections(server::ServerConfig& config, Logger& logger) {
-  server::Limits& limits = config.limits;
-  const std::int64_t all_bytes = config.request_memory_bytes;
-  const std::int64_t grpc_bytes = config.grpc_port ? server::grpc_bytes(all_bytes) : 0;
-  const std::int64_t room_bytes = all_bytes - grpc_bytes - largest_body_bytes(limits);
-  const std::int64_t most = room_bytes /
-                            server::connection_bytes(limits, !config.tls_certificate_file.empty());
-  if (most >= limits.connections.max) return;
-  logger.info("{} of request memory are enough for {} connections at a time beside a large body",
-              format_bytes(all_bytes), most);
-  limits.connections.max = most;
-}
-
-Result<std::int64_t> state_bytes_of(const std::string& size) {
-  constexpr std::int64_t kLeast = 16 << 20;
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeast) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--state-bytes must be at least {}, got {}", format_bytes(kLeast),
-                                        format_bytes(*bytes))
-                          : "--state-bytes: " + bytes.error().message,
-                    "state-bytes");
 }
 
 // Many systems start programs with fewer descriptors than there may be connections.
@@ -274,58 +226,76 @@ void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
                  descriptors.rlim_max, limits.connections.max);
 }
 
+// The first model loaded, unless all were found in a folder, and all of them as the server takes them.
+struct OpenedModels {
+  ModelSession first;
+  std::vector<server::api::ServedModel> served;
+};
+
+Result<OpenedModels> open_models(const ServeOptions& options, const std::vector<ModelPlace>& places,
+                                 const GlobalOptions& globals, BlockedSignals& signals, Logger& logger) {
+  OpenedModels models;
+  const ModelPlace& first = places.front();
+  if (!first.is_optional) {
+    KVASIR_TRY(models.first, open_session(first.model, first.config, globals, &signals, options.engine.kv_log,
+                                          options.server.warn));
+  }
+  for (const ModelPlace& place : places) {
+    const bool is_first = &place == &first;
+    models.served.push_back(
+        served_on_demand(place, logger, is_first ? std::move(models.first.weights_watch) : nullptr));
+  }
+  if (models.first.engine != nullptr) models.served.front().engine->attach(std::move(models.first.engine));
+  const bool may_leave = places.size() > 1 || options.models.keep_alive_seconds > 0;
+  if (!may_leave && !first.is_optional) models.served.front().load = nullptr;
+  return models;
+}
+
 Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
-  if (config.memory_bytes == 0) config.memory_bytes = default_memory_for(options.model);
+  KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
-  KVASIR_TRY(config.reserved_bytes,
-             request_memory_bytes(options.request_memory, config.memory_bytes, options.server));
-  if (!options.state_bytes.empty()) {
-    KVASIR_TRY(options.server.state_bytes, state_bytes_of(options.state_bytes));
-  }
-  options.server.stored_memory_bytes = stored_memory_bytes(config.reserved_bytes);
-  config.reserved_bytes += options.server.stored_memory_bytes;
+  KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,
+                                  config));
   options.server.max_batch_lines = std::max(1, config.max_num_seqs / 2);  // others find a seat
-  options.server.memory_bytes = config.memory_bytes;
-  options.server.request_memory_bytes = config.reserved_bytes - options.server.stored_memory_bytes;
-  KVASIR_TRY(config.guide_memory_bytes, guide_memory_bytes(options.guide_memory, config.memory_bytes));
-  config.reserved_bytes += config.guide_memory_bytes;
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
-  KVASIR_CHECKED(fetch_if_missing(options.model, globals));
+  for (const ModelPlace& place : places) KVASIR_CHECKED(fetch_if_missing(place.model, globals));
+  KVASIR_TRY(const std::int32_t max_loaded, share_memory(places, config, options.models.max_loaded, logger));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
-  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals, &signals,
-                                                      options.engine.kv_log, options.server.warn));
-  if (options.server.served_model_name.empty()) {
-    options.server.served_model_name = default_served_name(options.model);
-  }
+  KVASIR_TRY(OpenedModels models, open_models(options, places, globals, signals, logger));
+  const std::shared_ptr<OnDemandEngine> first = models.served.front().engine;
+  options.server.served_model_name = places.front().name;
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.version = build_info().version;
   options.server.logs = {{.log = "server", .count = [&log_writer] { return log_writer->num_dropped(); }}};
-  if (journal::KvLog* const kv_log = session.kv_log.get(); kv_log != nullptr) {
+  if (journal::KvLog* const kv_log = models.first.kv_log.get(); kv_log != nullptr) {
     options.server.logs.push_back({.log = "kv", .count = [kv_log] { return kv_log->num_dropped(); }});
   }
+  const server::api::ServedModels::Config models_config = {
+      .max_loaded = max_loaded,
+      .keep_alive = std::chrono::seconds(options.models.keep_alive_seconds),
+      .any_name = options.models.takes_any_name};
   MemoryReserve reserve;
-  KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
+  KVASIR_TRY(auto server, server::Server::create(std::move(models.served), models_config, options.server));
   if (!reserve.is_full()) {
     return make_error(ErrorKind::kMachine,
                       fmt::format("ulimit -v leaves too little memory: {} are set aside for the server's own threads",
                                   format_bytes(MemoryReserve::kPieceBytes * MemoryReserve::kNumPieces)));
   }
-  announce(options.model, *session.engine, *server, options.server, globals.json);
-  logger.debug("loaded in {:.0f} ms", session.load_ms);
+  announce({places, first->is_loaded() ? first.get() : nullptr}, *server, options.server, globals.json);
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 listening_url(options.server, server->port()));
-  const Result<int> exit_code = serve_until_signal(
-      *server, SystemdWatchdog(*session.engine, *server, manager), manager,
-      std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
+  const Result<int> exit_code =
+      serve_until_signal(*server, SystemdWatchdog(*first, *server, manager), manager,
+                         std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
   close_server(std::move(server), logger);
   return exit_code;
 }
@@ -358,12 +328,36 @@ void add_tracing_options(CLI::App& verb, server::observe::TracingFlags& flags) {
       ->check(CLI::Range(0.0, 1.0));
 }
 
+namespace {
+
+void add_model_set_options(CLI::App& verb, ModelSetOptions& options) {
+  verb.add_option("MODEL,-m,--model", options.models,
+                  "Catalogue names, .gguf files or folders; the first answers requests that name none");
+  verb.add_option("--model-dir", options.model_dir,
+                  "Folder whose .gguf files and model folders are served too, loaded when they are asked");
+  verb.add_option("--served-model-name", options.served_names,
+                  "Model name in the API, of the first model or MODEL=NAME; again for further names (default: as MODEL)")
+      ->delimiter(',');
+  verb.add_flag("--any-model-name", options.takes_any_name,
+                "Requests for a model that is not here are the first one's");
+  verb.add_option("--max-loaded-models", options.max_loaded,
+                  "Models in memory at a time; the least recently used leaves (0: as many as --memory holds)")
+      ->transform(whole_number(0, 1024))
+      ->capture_default_str();
+  verb.add_option("--keep-alive", options.keep_alive_seconds,
+                  "Seconds after which an unused model leaves memory (0: when another needs its room)")
+      ->transform(whole_number(0, 31'536'000))
+      ->capture_default_str();
+}
+
+}  // namespace
+
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve",
-                                      "Serve a model over HTTP with the APIs of OpenAI and Anthropic");
-  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name, .gguf file or folder")->required();
+                                      "Serve models over HTTP with the APIs of OpenAI and Anthropic");
+  add_model_set_options(*verb, options->models);
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
@@ -374,8 +368,6 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--grpc-port", options->server.grpc_port,
                    "gRPC port (0: any free one; off without it): proto/kvasir/v1/kvasir.proto")
       ->transform(whole_number(0, 65535));
-  verb->add_option("--served-model-name", options->server.served_model_name,
-                   "Model name in the API (default: as MODEL)");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,
                    "File of `kvasir keys add`: requests need one of its API keys");
@@ -383,7 +375,7 @@ void add_serve(CLI::App& app, Context& context) {
                    "Access log: a JSON line for each request with its cost, without its text (-: stderr)");
   verb->add_option("--state-dir", options->server.state_dir,
                    "Folder for stored responses, files and batches (default: in memory, lost at the end)");
-  verb->add_option("--state-bytes", options->state_bytes,
+  verb->add_option("--state-bytes", options->memory.state_bytes,
                    "Most bytes of stored objects: beyond it the oldest are deleted (default: 1G)");
   add_tracing_options(*verb, options->tracing);
   verb->add_option("--metrics-alias", options->server.metrics_alias,
@@ -406,9 +398,9 @@ void add_serve(CLI::App& app, Context& context) {
                    "Path prefix under which the API answers too, e.g. /llm behind a reverse proxy");
   add_limit_options(*verb, options->limits);
   verb->add_option(
-      "--request-memory", options->request_memory,
+      "--request-memory", options->memory.request_memory,
       "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
-  verb->add_option("--guide-memory", options->guide_memory,
+  verb->add_option("--guide-memory", options->memory.guide_memory,
                    "Memory that compiled guides may take, out of --memory (default: 64 MiB, of small budgets a sixteenth)");
   verb->add_option("--drain-timeout", options->drain_seconds,
                    "Graceful shutdown: seconds for running requests to finish")

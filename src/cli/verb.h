@@ -63,6 +63,8 @@ void add_batch(CLI::App& app, Context& context);
 void add_schema(CLI::App& app, Context& context);
 void add_keys(CLI::App& app, Context& context);
 void add_health(CLI::App& app, Context& context);
+void add_ps(CLI::App& app, Context& context);
+void add_stop(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);

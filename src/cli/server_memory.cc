@@ -1,0 +1,90 @@
+#include "cli/server_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine.h"
+#include "base/units.h"
+#include "cli/server_reserve.h"
+#include "engine/memory_plan.h"
+#include "server/limits.h"
+#include "server/request_memory.h"
+
+namespace kvasir::cli {
+namespace {
+
+// An eighth of the memory budget unless a flag says how much.
+Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
+                                          const server::ServerConfig& config) {
+  const server::Limits& limits = config.limits;
+  const std::int64_t least_bytes = least_request_memory_bytes(limits, config.grpc_port.has_value());
+  if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= least_bytes) return *bytes;
+  return make_error(
+      ErrorKind::kUsage,
+      bytes
+          ? fmt::format("--request-memory must be at least {} with bodies of up to {}, got {}",
+                        format_bytes(least_bytes), format_bytes(limits.body_bytes.max), format_bytes(*bytes))
+          : "--request-memory: " + bytes.error().message,
+      "request_memory");
+}
+
+// 64 MiB, or a sixteenth of a small budget, unless a flag says how much.
+Result<std::int64_t> guide_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
+  constexpr std::int64_t kLeast = 1 << 20;
+  if (size.empty()) return std::max(kLeast, std::min(EngineConfig{}.guide_memory_bytes, budget_bytes / 16));
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--guide-memory must be at least {}, got {}", format_bytes(kLeast),
+                                        format_bytes(*bytes))
+                          : "--guide-memory: " + bytes.error().message,
+                    "guide-memory");
+}
+
+Result<std::int64_t> state_bytes_of(const std::string& size) {
+  constexpr std::int64_t kLeast = 16 << 20;
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--state-bytes must be at least {}, got {}", format_bytes(kLeast),
+                                        format_bytes(*bytes))
+                          : "--state-bytes: " + bytes.error().message,
+                    "state-bytes");
+}
+
+}  // namespace
+
+Status set_memory_aside(const ServerMemoryOptions& options, std::int64_t file_bytes, server::ServerConfig& server,
+                        EngineConfig& config) {
+  if (config.memory_bytes == 0) config.memory_bytes = default_memory_bytes(file_bytes, available_memory_bytes());
+  KVASIR_TRY(config.reserved_bytes,
+             request_memory_bytes(options.request_memory, config.memory_bytes, server));
+  if (!options.state_bytes.empty()) {
+    KVASIR_TRY(server.state_bytes, state_bytes_of(options.state_bytes));
+  }
+  server.stored_memory_bytes = stored_memory_bytes(config.reserved_bytes);
+  config.reserved_bytes += server.stored_memory_bytes;
+  server.memory_bytes = config.memory_bytes;
+  server.request_memory_bytes = config.reserved_bytes - server.stored_memory_bytes;
+  KVASIR_TRY(config.guide_memory_bytes, guide_memory_bytes(options.guide_memory, config.memory_bytes));
+  config.reserved_bytes += config.guide_memory_bytes;
+  return {};
+}
+
+void fit_connections(server::ServerConfig& config, Logger& logger) {
+  server::Limits& limits = config.limits;
+  const std::int64_t all_bytes = config.request_memory_bytes;
+  const std::int64_t grpc_bytes = config.grpc_port ? server::grpc_bytes(all_bytes) : 0;
+  const std::int64_t room_bytes = all_bytes - grpc_bytes - largest_body_bytes(limits);
+  const std::int64_t most = room_bytes /
+                            server::connection_bytes(limits, !config.tls_certificate_file.empty());
+  if (most >= limits.connections.max) return;
+  logger.info("{} of request memory are enough for {} connections at a time beside a large body",
+              format_bytes(all_bytes), most);
+  limits.connections.max = most;
+}
+
+}  // namespace kvasir::cli
