@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "cli/engine_options.h"
 #include "cli/eval_kv.h"
@@ -110,6 +112,10 @@ std::int64_t limit_rows(Windows& windows, std::int64_t ctx_tokens, std::int64_t 
 }
 
 Result<int> write_logits(const EvalOptions& options, const GlobalOptions& globals) {
+  const std::filesystem::path folder = std::filesystem::path(options.out).parent_path();
+  if (std::error_code none; !folder.empty() && !std::filesystem::is_directory(folder, none)) {
+    return make_error(ErrorKind::kUsage, fmt::format("--out: {}: no such folder", printable_line(options.out)), "out");
+  }
   const std::int64_t ctx = options.engine.ctx_tokens;
   const std::int64_t max_windows = (options.num_tokens + ctx - 1) / ctx;
   Interruption interruption;

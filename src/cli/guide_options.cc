@@ -1,10 +1,17 @@
 #include "cli/guide_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "cli/input_file.h"
+#include "grammar/ebnf/ebnf_grammar.h"
+#include "grammar/regex/pattern.h"
+#include "grammar/schema/json_schema.h"
 #include "grammar/shipped/shipped_grammars.h"
 
 namespace kvasir::cli {
@@ -22,6 +29,53 @@ std::vector<std::string> split_at_commas(const std::vector<std::string>& lists) 
     }
   }
   return items;
+}
+
+Result<std::optional<Guide>> read_guide(const GuideOptions& options) {
+  std::optional<Guide> guide;
+  if (!options.schema_file.empty()) {
+    KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxFileBytes));
+    guide = Guide{.text = std::move(schema), .field = "--schema"};
+  } else if (!options.regex.empty()) {
+    guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
+  } else if (!options.grammar_file.empty()) {
+    std::string grammar;
+    if (const auto shipped = grammar::shipped_grammar(options.grammar_file)) {
+      grammar = *shipped;
+    } else {
+      KVASIR_TRY(grammar, read_input_file(options.grammar_file, kMaxFileBytes));
+    }
+    guide = Guide{.kind = Guide::Kind::kGbnf, .text = std::move(grammar), .field = "--grammar"};
+  } else if (!options.choices.empty()) {
+    guide = Guide{.kind = Guide::Kind::kChoice, .choices = split_at_commas(options.choices), .field = "--choice"};
+  }
+  return guide;
+}
+
+// Any name may be a token's, and any id.
+grammar::TokenNames any_tokens() {
+  return {.find = [](std::string_view) { return std::optional<TokenId>(0); },
+          .num_tokens = static_cast<std::int32_t>(grammar::kMaxOtherTokens),
+          .has_text = [](TokenId) { return true; }};
+}
+
+// Errors of the guide whatever the model's vocabulary.
+Status parse(const Guide& guide) {
+  grammar::TermStore store;
+  const auto status_of = [](const auto& result) { return result ? Status() : Status(std::unexpected(result.error())); };
+  switch (guide.kind) {
+    case Guide::Kind::kJsonSchema:
+      return status_of(grammar::grammar_from_schema(store, guide.text));
+    case Guide::Kind::kRegex:
+      return status_of(grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole));
+    case Guide::Kind::kGbnf:
+      return status_of(grammar::grammar_from_ebnf(store, guide.text, {.tokens = any_tokens()}));
+    case Guide::Kind::kChoice:
+      if (std::ranges::none_of(guide.choices, &std::string::empty)) return {};
+      return make_error(ErrorKind::kUsage, "a choice is empty");
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -49,22 +103,11 @@ bool has_guide(const GuideOptions& options) {
 }
 
 Result<std::optional<Guide>> make_guide(const GuideOptions& options) {
-  std::optional<Guide> guide;
-  if (!options.schema_file.empty()) {
-    KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxFileBytes));
-    guide = Guide{.text = std::move(schema), .field = "--schema"};
-  } else if (!options.regex.empty()) {
-    guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
-  } else if (!options.grammar_file.empty()) {
-    std::string grammar;
-    if (const auto shipped = grammar::shipped_grammar(options.grammar_file)) {
-      grammar = *shipped;
-    } else {
-      KVASIR_TRY(grammar, read_input_file(options.grammar_file, kMaxFileBytes));
-    }
-    guide = Guide{.kind = Guide::Kind::kGbnf, .text = std::move(grammar), .field = "--grammar"};
-  } else if (!options.choices.empty()) {
-    guide = Guide{.kind = Guide::Kind::kChoice, .choices = split_at_commas(options.choices), .field = "--choice"};
+  KVASIR_TRY(std::optional<Guide> guide, read_guide(options));
+  if (!guide) return guide;
+  if (const Status parsed = parse(*guide); !parsed) {
+    const Error& error = parsed.error();
+    return make_error(error.kind, fmt::format("{}: {}", guide->field, error.message), guide->field);
   }
   return guide;
 }

@@ -23,7 +23,8 @@ void add_guide_options(CLI::App& verb, GuideOptions& options);
 
 bool has_guide(const GuideOptions& options);
 
-// Nothing: any form will do. Errors: kBadFile for a file that cannot be read.
+// Nothing: any form will do. Errors: kBadFile for a file that cannot be read; kUsage and kUnmet for a guide that no
+// vocabulary makes right. The latter name the flag.
 Result<std::optional<Guide>> make_guide(const GuideOptions& options);
 
 }  // namespace kvasir::cli

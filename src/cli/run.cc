@@ -22,6 +22,7 @@
 #include "cli/sampling_options.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "engine/kv_params.h"
 
 namespace kvasir::cli {
 namespace {
@@ -113,8 +114,9 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
   return out;
 }
 
+// Of a prompt with the form that its answer has.
 Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& globals, const std::string& prompt,
-                          ModelSession& session, BlockedSignals& signals) {
+                          const std::optional<Guide>& guide, ModelSession& session, BlockedSignals& signals) {
   Request request;
   if (options.raw) {
     request.prompt_token_ids = encode_raw(*session.engine, prompt, !options.no_special);
@@ -125,7 +127,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
     KVASIR_TRY(request.prompt_token_ids, encode_conversation(*session.engine, messages));
   }
   request.kv = options.kv;
-  KVASIR_TRY(request.guide, make_guide(options.guide));
+  request.guide = guide;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
   // A raw text is not Markdown, and neither is its continuation.
@@ -145,6 +147,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
     say(fmt::format("prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, first after {:.0f} ms",
                     generation.usage.prompt_tokens, generation.prefill_tokens_per_s,
                     generation.usage.completion_tokens, generation.decode_tokens_per_s, generation.ttft_ms));
+    if (const auto unmet = unmet_budget(options.kv, generation.usage.kv, 1)) say("kvasir: --kv-budget: " + *unmet);
   }
   return finish_output(exit_code);
 }
@@ -165,9 +168,11 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
 }
 
 Result<int> run(RunOptions options, const GlobalOptions& globals) {
+  KVASIR_CHECKED(check_sampling(options.sampling));
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
+  KVASIR_TRY(const std::optional<Guide> guide, make_guide(options.guide));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
-  if (has_guide(options.guide) && !prompt) {
+  if (guide && !prompt) {
     return make_error(ErrorKind::kUsage, "--schema, --regex, --grammar, --choice: need a prompt, not a conversation", "schema");
   }
   KVASIR_CHECKED(fetch_if_missing(options.model, globals));
@@ -194,7 +199,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
       say(fmt::format("kvasir: {} has no chat template; it continues your text as it stands", options.model));
     }
   }
-  if (prompt) return answer_prompt(options, globals, *prompt, session, signals);
+  if (prompt) return answer_prompt(options, globals, *prompt, guide, session, signals);
   return talk(options, globals, session, signals);
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/engine_options.h"
 #include "cli/number_range.h"
@@ -50,7 +51,7 @@ void add_seed_option(CLI::App& verb, SamplingParams& params) {
 
 }  // namespace
 
-// The ranges of fractions are the engine's to check: it names field, limit and value.
+// The ranges of fractions are the engine's: check_sampling() asks it.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
   verb.add_option("--max-tokens,-n", options.max_tokens,
@@ -76,6 +77,18 @@ void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
       ->expected(1);
   verb.add_flag("--ignore-eos", params.ignore_eos, "Ignore end-of-sequence tokens and go on");
   add_penalties(verb, options);
+}
+
+Status check_sampling(const SamplingOptions& options) {
+  SamplingParams params = options.params;
+  params.top_k = std::max(params.top_k, 0);
+  Status valid = validate(params, std::numeric_limits<std::int32_t>::max());
+  if (valid) return valid;
+  Error error = std::move(valid).error();
+  std::string flag = "--" + error.param;
+  std::ranges::replace(flag, '_', '-');
+  if (error.message.starts_with(error.param)) error.message.replace(0, error.param.size(), flag);
+  return std::unexpected(std::move(error));
 }
 
 void fill_sampling(SamplingOptions& options, const SamplingParams& defaults) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kvasir/result.h"
 #include "kvasir/sampling_params.h"
 
 namespace kvasir::cli {
@@ -23,6 +24,9 @@ struct SamplingOptions {
 inline constexpr std::int32_t kDefaultMaxTokens = 1024;
 
 void add_sampling_options(CLI::App& verb, SamplingOptions& options);
+
+// Before a model is there: what is valid whatever its vocabulary. Error (kUsage): names the flag.
+Status check_sampling(const SamplingOptions& options);
 
 // Gives what no flag has said the value of `defaults`, ModelInfo::default_sampling.
 void fill_sampling(SamplingOptions& options, const SamplingParams& defaults);

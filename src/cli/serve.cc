@@ -266,6 +266,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
+  KVASIR_CHECKED(server::Server::check(options.server));
   for (const ModelPlace& place : places) KVASIR_CHECKED(fetch_if_missing(place.model, globals));
   KVASIR_TRY(const std::int32_t max_loaded, share_memory(places, config, options.models.max_loaded, logger));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});

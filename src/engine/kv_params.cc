@@ -116,6 +116,18 @@ Status validate(const KvParams& kv) {
   return {};
 }
 
+std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
+  if (usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
+  const std::int64_t allowed_bytes = kv.budget_bytes * std::max(num_choices, 1);
+  const bool is_share = usage.share() > kv.budget;
+  const bool is_beyond = is_share || (allowed_bytes > 0 && usage.bytes > allowed_bytes);
+  if (!is_beyond) return std::nullopt;
+  const std::string kept = is_share ? fmt::format("{:.0f}% of its size in f16, the budget is {:.0f}%", 100 * usage.share(), 100 * kv.budget)
+                                    : fmt::format("{}, the budget is {}", format_bytes(usage.bytes), format_bytes(allowed_bytes));
+  return fmt::format("the KV cache has {}: the last {} tokens stay as they are{}", kept, kv::kTokensPerBlock,
+                     kv.quality == KvQuality::kGate ? ", and kv_quality gate keeps what later tokens may read" : "");
+}
+
 kv::KvPolicySettings policy_settings(const KvParams& kv) {
   if (kv.quality == KvQuality::kExact) return {};
   const double max_lost_share = kv.quality == KvQuality::kGate ? kGateLostShare : 1.0;

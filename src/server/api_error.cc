@@ -90,8 +90,12 @@ ApiError to_api_error(Error error) {
 
 ApiError beyond(const Limit& limit, std::int64_t actual, std::string param) {
   const std::string where = param.empty() ? "" : param + ": ";
-  return {limit.status, fmt::format("{}{} {}, the limit is {}", where, actual, limit.what, limit.max),
+  return {limit.status, fmt::format("{}{} {}, the limit is {} (--{})", where, actual, limit.what, limit.max, limit.flag),
           std::move(param), "limit_exceeded"};
+}
+
+ApiError beyond(const Limit& limit) {
+  return {limit.status, fmt::format("more than {} {} (--{})", limit.max, limit.what, limit.flag), {}, "limit_exceeded"};
 }
 
 ErrorShape error_shape_of(std::string_view path) {

@@ -33,6 +33,8 @@ std::unexpected<ApiError> not_supported(std::string_view param, std::string_view
 ApiError to_api_error(Error error);
 // The refusal of a limit.
 ApiError beyond(const Limit& limit, std::int64_t actual, std::string param = {});
+// Where it is not known how much there is.
+ApiError beyond(const Limit& limit);
 
 // How an error is said to the clients of a path.
 enum class ErrorShape : std::uint8_t {

@@ -13,13 +13,13 @@ ApiError no_room(std::string message) {
 }
 
 ApiError all_used(std::int64_t limit_bytes) {
-  return no_room(fmt::format("the requests being answered have all of the {} bytes that there are for them",
+  return no_room(fmt::format("the requests being answered have all of the {} bytes that there are for them (--request-memory)",
                              limit_bytes));
 }
 
 ApiError left_to_others(const std::string& tenant, std::int64_t tenant_bytes, std::int64_t limit_bytes) {
   return no_room(fmt::format(
-      "the requests of {} have {} of the {} bytes that there are for all, and the rest is left for others",
+      "the requests of {} have {} of the {} bytes that there are for all (--request-memory), and the rest is left for others",
       tenant, tenant_bytes, limit_bytes));
 }
 

@@ -16,6 +16,7 @@
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -95,6 +96,44 @@ Result<std::unique_ptr<stored::ObjectStore>> open_store(const ServerConfig& conf
                                                                {.max_bytes = bytes / 8, .max_objects = kMaxFiles}}}));
   KVASIR_CHECKED(api::fail_unfinished(*store));
   return store;
+}
+
+std::unexpected<Error> of_flag(std::string_view flag, Error error) {
+  if (!error.message.contains(flag)) error.message = fmt::format("{}: {}", flag, error.message);
+  return std::unexpected(std::move(error));
+}
+
+Status check_port(const std::string& host, std::uint16_t port, std::string_view flag, const Limits& limits) {
+  boost::asio::io_context io;
+  http::ConnectionCounter connections(limits);
+  http::Listener listener(io, connections, {});
+  if (const Status opened = listener.open(host, port); !opened) return of_flag(flag, opened.error());
+  return {};
+}
+
+Status check_files(const ServerConfig& config) {
+  const auto keep_quiet = [](std::string_view) {};  // create() warns
+  if (!config.api_keys_file.empty()) {
+    const auto keys = auth::KeyRing::open(config.api_keys_file, keep_quiet);
+    if (!keys) return of_flag("--api-keys", keys.error());
+  }
+  if (!config.tls_certificate_file.empty()) {
+    const auto tls = http::Tls::open(config.tls_certificate_file, config.tls_key_file, keep_quiet);
+    if (!tls) return of_flag("--" + tls.error().param, tls.error());
+  }
+  // A pipe's reader would take the close for the end.
+  std::error_code none;
+  const bool is_file = !std::filesystem::exists(config.access_log_file, none) ||
+                       std::filesystem::is_regular_file(config.access_log_file, none);
+  if (!config.access_log_file.empty() && config.access_log_file != "-" && is_file) {
+    const auto log = observe::AccessLog::open(config.access_log_file, keep_quiet);
+    if (!log) return of_flag("--access-log", log.error());
+  }
+  if (!config.state_dir.empty()) {
+    const auto store = open_store(config);
+    if (!store) return of_flag("--state-dir", store.error());
+  }
+  return {};
 }
 
 // A counter that a signal handler may raise and one thread waits for.
@@ -207,6 +246,15 @@ struct Server::Impl {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
+
+Status Server::check(const ServerConfig& config) {
+  KVASIR_CHECKED(check_config(config));
+  KVASIR_CHECKED(http::parse_origin_patterns(config.cors_origins));
+  KVASIR_CHECKED(check_files(config));
+  KVASIR_CHECKED(check_port(config.host, config.port, "--port", config.limits));
+  if (!config.grpc_port) return {};
+  return check_port(config.host, *config.grpc_port, "--grpc-port", config.limits);
+}
 
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
   return open(engine, nullptr, std::move(config));

@@ -52,6 +52,10 @@ struct ServerConfig {
 // ping() from any thread, run() once.
 class Server {
  public:
+  // Finds before a model is loaded what create() would refuse: files, names, patterns, ports. The access log's file
+  // and the folder of stored objects are made. Errors as of create(), each with its flag.
+  static Status check(const ServerConfig& config);
+
   // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The
   // engine outlives the server. Warns when the address is reachable from other machines. Errors: kUsage
   // (host, port, names), kMachine (the port is in use or not permitted).

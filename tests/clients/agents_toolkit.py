@@ -1,9 +1,11 @@
-"""The OpenAI Agents SDK: an agent with a tool, through its models of Responses and of Chat Completions."""
+"""The OpenAI Agents SDK: an agent with tools, or with an answer of a type, through its models of Responses and of Chat
+Completions."""
 import asyncio
 
 import agents
 import openai
 
+import demands
 import weather
 from weather import check, equal
 
@@ -76,10 +78,30 @@ async def demand(run, choice, is_streamed):
     return result
 
 
+async def final_output(agent, question, is_streamed):
+    if not is_streamed:
+        return (await agents.Runner.run(agent, question, max_turns=1)).final_output
+    result = agents.Runner.run_streamed(agent, question, max_turns=1)
+    async for _ in result.stream_events():
+        pass
+    return result.final_output
+
+
+def calls_none(run, is_streamed):
+    agent = run.agent(tool_choice="none")
+    check("an answer", asyncio.run(final_output(agent, weather.QUESTION, is_streamed)))
+    equal("calls", run.tool.cities, [])
+
+
+def is_of_a_type(run, is_streamed):
+    agent = run.agent(max_tokens=demands.ENOUGH_TOKENS).clone(tools=[], output_type=demands.Person)
+    demands.check_person(asyncio.run(final_output(agent, demands.ABOUT_PERSON, is_streamed)))
+
+
 def checks(server, model):
     agents.set_tracing_disabled(True)
     for api in MODELS:
         for is_streamed in (False, True):
-            for ask in (answers, calls, is_demanded):
+            for ask in (answers, calls, is_demanded, calls_none, is_of_a_type):
                 name = f"{api} {'streamed' if is_streamed else 'whole'} {ask.__name__}"
                 yield name, lambda ask=ask, api=api, s=is_streamed: ask(Run(server, model, api), s)

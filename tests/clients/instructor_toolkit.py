@@ -8,7 +8,7 @@ import weather
 from weather import check, equal
 
 Mode = instructor.Mode
-OPENAI_CALLS = [Mode.TOOLS_STRICT]  # the arguments of other modes are not held to their schema
+OPENAI_CALLS = [Mode.TOOLS, Mode.TOOLS_STRICT, Mode.RESPONSES_TOOLS]
 ANTHROPIC_CALLS = [Mode.ANTHROPIC_TOOLS]
 MESSAGES = [{"role": "user", "content": "Ann is three."}]
 ENOUGH_TOKENS = 400
@@ -39,6 +39,13 @@ def calls(client, model):
     check("a person", isinstance(person, Person))
 
 
+def calls_in_pieces(client, model):
+    """Objects that grow as they come."""
+    *_, last = client.create_partial(model=model, response_model=Person, messages=MESSAGES, max_retries=0,
+                                     max_tokens=ENOUGH_TOKENS)
+    check("a person", isinstance(last, Person) and last.age >= 0)
+
+
 def fills_schema(server, model):
     person = openai_client(server, Mode.JSON_SCHEMA).create(
         model=model, response_model=Person, messages=MESSAGES, max_retries=0, max_tokens=ENOUGH_TOKENS)
@@ -67,4 +74,7 @@ def checks(server, model):
         yield mode.name, lambda mode=mode: calls(openai_client(server, mode), model)
     for mode in ANTHROPIC_CALLS:
         yield mode.name, lambda mode=mode: calls(anthropic_client(server, mode), model)
+    for mode in (Mode.TOOLS, Mode.TOOLS_STRICT, Mode.JSON_SCHEMA):
+        yield f"{mode.name} in pieces", lambda mode=mode: calls_in_pieces(openai_client(server, mode), model)
+    yield "ANTHROPIC_TOOLS in pieces", lambda: calls_in_pieces(anthropic_client(server, Mode.ANTHROPIC_TOOLS), model)
     yield "MD_JSON", lambda: in_plain_text(server, model)

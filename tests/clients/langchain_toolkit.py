@@ -4,6 +4,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
+import demands
 import weather
 from weather import check, equal
 
@@ -55,6 +56,27 @@ def calls(model, is_streamed):
     equal("answer", answer.text, weather.ANSWER)
 
 
+def demand_tools():
+    """As OpenAI has them: langchain-anthropic takes them too."""
+    return demands.chat_tools(strict=True)
+
+
+def chooses(model, api, choice, is_streamed):
+    word = {"named": "add", "required": "any"}.get(choice, choice)
+    bound = model.bind_tools(demand_tools(), tool_choice=word, parallel_tool_calls=False)
+    answer = ask(bound, [HumanMessage(demands.QUESTION)], is_streamed)
+    demands.check_calls(choice, [(call["name"], call["args"]) for call in answer.tool_calls], answer.text)
+    equal("invalid calls", answer.invalid_tool_calls, [])
+
+
+def gives_person(model, method, is_streamed):
+    typed = model.with_structured_output(demands.Person, method=method)
+    if not is_streamed:
+        return demands.check_person(typed.invoke(demands.ABOUT_PERSON))
+    *_, last = typed.stream(demands.ABOUT_PERSON)
+    demands.check_person(last)
+
+
 def fills(model, method):
     answer = model.with_structured_output(SCHEMA, method=method).invoke("Ann is three. Answer in JSON.")
     check(f"an object: {answer}", isinstance(answer, dict))
@@ -71,3 +93,10 @@ def checks(server, model):
     for api, chat in models(server, model, ENOUGH_TOKENS).items():
         for method in ("json_schema", "function_calling"):  # any object of a small model is seldom whole in 400 tokens
             yield f"{api} {method}", lambda chat=chat, method=method: fills(chat, method)
+            for is_streamed in (False, True):
+                yield (f"{api} {'streamed' if is_streamed else 'whole'} person by {method}",
+                       lambda chat=chat, method=method, s=is_streamed: gives_person(chat, method, s))
+        for choice in ("auto", "required", "named", *(("none",) if api != "anthropic" else ())):
+            for is_streamed in (False, True):
+                yield (f"{api} {'streamed' if is_streamed else 'whole'} choice {choice}",
+                       lambda chat=chat, api=api, c=choice, s=is_streamed: chooses(chat, api, c, s))

@@ -7,6 +7,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the 
 
 import litellm
 
+import demands
 import weather
 from weather import check, equal
 
@@ -53,6 +54,25 @@ class Provider:
             equal("name", call.function.name, "weather")
             check("a city", isinstance(json.loads(call.function.arguments)["city"], str))
 
+    def chooses(self, choice, is_streamed):
+        answer = litellm.completion(messages=[{"role": "user", "content": demands.QUESTION}],
+                                    tools=demands.chat_tools(strict=True), tool_choice=demands.chat_choice(choice),
+                                    temperature=0, stream=is_streamed, max_tokens=ENOUGH_TOKENS, max_retries=0,
+                                    parallel_tool_calls=False, **self.to)
+        if is_streamed:
+            answer = litellm.stream_chunk_builder(list(answer))
+        message = answer.choices[0].message
+        calls = [(call.function.name, call.function.arguments) for call in message.tool_calls or []]
+        demands.check_calls(choice, calls, message.content)
+
+    def person(self, is_streamed):
+        answer = litellm.completion(messages=[{"role": "user", "content": demands.ABOUT_PERSON}], temperature=0,
+                                    response_format=demands.Person, stream=is_streamed, max_tokens=ENOUGH_TOKENS,
+                                    max_retries=0, **self.to)
+        if is_streamed:
+            answer = litellm.stream_chunk_builder(list(answer))
+        demands.check_person(demands.Person.model_validate_json(answer.choices[0].message.content))
+
     def responses(self):
         answer = litellm.responses(input="Say hi.", temperature=0, max_output_tokens=weather.MAX_TOKENS, **self.to)
         check("an answer", answer.output[-1].content[0].text)
@@ -71,5 +91,8 @@ def checks(server, model):
             yield f"{name} {how} answers", lambda p=provider, s=is_streamed: p.answers(s)
             yield f"{name} {how} calls", lambda p=provider, s=is_streamed: p.calls(s)
             yield f"{name} {how} demanded calls", lambda p=provider, s=is_streamed: p.demanded(s)
+            for choice in ("auto", "required", "named", "none"):
+                yield f"{name} {how} choice {choice}", lambda p=provider, c=choice, s=is_streamed: p.chooses(c, s)
+            yield f"{name} {how} person", lambda p=provider, s=is_streamed: p.person(s)
         yield f"{name} responses", provider.responses
         yield f"{name} messages", provider.messages

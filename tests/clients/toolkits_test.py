@@ -5,8 +5,8 @@ A module `NAME_toolkit.py` for each: PACKAGES that it imports, SERVER_OPTIONS if
 yields (what, function); a function raises when something is wrong. The model is real, and so are its calls of tools
 (weather.py).
 
-Usage: toolkits_test.py --toolkit agents|langchain|litellm|instructor|pydantic_ai|llama_index [--model NAME]
-       [--only PART_OF_A_NAME]
+Usage: toolkits_test.py --toolkit openai|anthropic|agents|langchain|litellm|instructor|pydantic_ai|llama_index
+       [--model NAME] [--only PART_OF_A_NAME]
 Exits 0 when every check holds, 1 when one does not, and 77 (skipped) without binary, model or package.
 """
 import argparse
@@ -18,7 +18,7 @@ import served
 import weather
 
 # toolkit -> the virtual environment of install.sh that has it, and the package that it must find there.
-TOOLKITS = {"agents": ("venv", "agents"), "langchain": ("venv", "langchain_anthropic"), "litellm": ("venv", "litellm"),
+TOOLKITS = {"openai": ("venv", "openai"), "anthropic": ("venv", "anthropic"), "agents": ("venv", "agents"), "langchain": ("venv", "langchain_anthropic"), "litellm": ("venv", "litellm"),
             "instructor": ("venv", "instructor"), "pydantic_ai": ("pydantic_ai", "pydantic_ai"),
             "llama_index": ("llama_index", "llama_index")}
 

@@ -1,4 +1,5 @@
 """What people type out of habit: other programs' flags and verbs, lists before positionals, no arguments at all."""
+import socket
 import unittest
 
 from command_line import BAD_FILE, DONE, LLAMA, MACHINE, NO, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
@@ -99,8 +100,8 @@ MISTAKES = [
     (["run", LLAMA, "hi", "--max-token", "4"], "did you mean '--max-tokens'?"),
     (["run", LLAMA, "hi", "--topp", "0.9"], "did you mean '--top-p'?"),
     (["run", LLAMA, "hi", "--temp=hot"], "temp"),
-    (["run", LLAMA, "hi", "--top-p", "2"], "top_p"),
-    (["run", LLAMA, "hi", "--min-p", "-1"], "min_p"),
+    (["run", LLAMA, "hi", "--top-p", "2"], "--top-p must be between 0 and 1, got 2"),
+    (["run", LLAMA, "hi", "--min-p", "-1"], "--min-p must be between 0 and 1, got -1"),
     (["run", LLAMA, "hi", "--kv-budget", "0"], "kv-budget"),
     (["run", LLAMA, "hi", "--kv-type", "q4_0"], "kv-type"),
     (["run", LLAMA, "hi", "--ctx", "99999"], "trained for"),
@@ -191,6 +192,48 @@ MISTAKES = [
     (["embed", LLAMA, "hi"], "/v1/embeddings"),
 ]
 
+# What is wrong whatever the model is: said before it is looked for. There is no such model.
+NONE = "none.gguf"
+BEFORE_THE_MODEL = [
+    (["run", NONE, "hi", "--top-p", "5"], "--top-p must be between 0 and 1, got 5"),
+    (["run", NONE, "hi", "--min-p", "1.5"], "--min-p must be between 0 and 1, got 1.5"),
+    (["run", NONE, "hi", "--temperature", "-1"], "--temperature must be finite and 0 or greater, got -1"),
+    (["run", NONE, "hi", "--repetition-penalty", "0"], "--repetition-penalty must be finite and above 0, got 0"),
+    (["run", NONE, "hi", "--presence-penalty", "3"], "--presence-penalty must be between -2 and 2, got 3"),
+    (["run", NONE, "hi", "--frequency-penalty", "-3"], "--frequency-penalty must be between -2 and 2, got -3"),
+    (["run", NONE, "hi", "--stop", "a" * 5000], "--stop must be strings of 1 to"),
+    (["run", NONE, "hi", "--schema", "none.json"], "none.json"),
+    (["run", NONE, "hi", "--schema", "broken.json"], "--schema: "),
+    (["run", NONE, "hi", "--regex", "(a"], "--regex: "),
+    (["run", NONE, "hi", "--grammar", "broken.gbnf"], "--grammar: "),
+    (["run", NONE, "hi", "--choice", "a,,b"], "--choice: a choice is empty"),
+    (["run", NONE, "--regex", "a"], "a prompt"),
+    (["run", NONE, "hi", "--chat-template", "none.jinja"], "none.jinja"),
+    (["run", NONE, "hi", "--kv-disk", "much"], "--kv-disk"),
+    (["run", NONE, "hi", "--memory", "much"], "--memory"),
+    (["serve", NONE, "--api-keys", "none.txt"], "--api-keys: none.txt"),
+    (["serve", NONE, "--tls-cert", "none.pem", "--tls-key", "none.pem"], "--tls-"),
+    (["serve", NONE, "--tls-cert", "none.pem"], "--tls-key"),
+    (["serve", NONE, "--access-log", "none/log"], "--access-log: none/log"),
+    (["serve", NONE, "--state-dir", "broken.json"], "--state-dir: "),
+    (["serve", NONE, "--cors-origin", "localhost:3000"], "--cors-origin"),
+    (["serve", NONE, "--base-path", "llm"], "--base-path must be like /llm"),
+    (["serve", NONE, "--host", "256.1.1.1"], "--host 256.1.1.1"),
+    (["serve", NONE, "--port", "{taken}"], "--port: cannot listen on 127.0.0.1 port {taken}"),
+    (["serve", NONE, "--port", "0", "--grpc-port", "{taken}"], "--grpc-port: cannot listen on 127.0.0.1 port {taken}"),
+    (["serve", NONE, "--request-memory", "1K"], "--request-memory must be at least"),
+    (["serve", NONE, "--guide-memory", "1K"], "--guide-memory must be at least"),
+    (["serve", NONE, "--state-bytes", "1K"], "--state-bytes must be at least"),
+    (["serve", NONE, "--max-request-line-bytes", "20000"], "--max-request-line-bytes must be at most --max-header-bytes"),
+    (["serve", NONE, "--public-prefix", "none.txt"], "none.txt"),
+    (["serve", NONE, "--otlp-endpoint", "collector"], "--otlp-endpoint"),
+    (["batch", NONE, "none.jsonl", "out.jsonl"], "none.jsonl"),
+    (["eval", "ppl", NONE, "--file", "none.txt"], "none.txt"),
+    (["eval", "logits", NONE, "--file", "text.txt", "--out", "none/out.npy"], "--out: none/out.npy"),
+    (["bench", NONE, "--prompt", "0", "--gen", "0"], "nothing to measure"),
+    (["calibrate-kv", NONE, "--file", "none.txt"], "none.txt"),
+]
+
 
 class Greeting(CommandLineTest):
     def test_bare_and_help_greet(self):
@@ -240,6 +283,19 @@ class Habits(CommandLineTest):
                 self.assertEqual(done.stdout, b"")
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertIn(says, done.stderr)
+
+    def test_what_no_model_would_make_right_is_said_before_it_is_loaded(self):
+        for name, content in {"broken.json": b"{", "broken.gbnf": b"root ::= nowhere", "text.txt": b"hi"}.items():
+            self.file(name, content)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            for words, says in BEFORE_THE_MODEL:
+                with self.subTest(words):
+                    done = self.kvasir(*(word.replace("{taken}", port) for word in words), expect=None)
+                    self.assertIn(done.returncode, (USAGE, BAD_FILE, UNMET, MACHINE))
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    self.assertIn(says.replace("{taken}", port), done.stderr)
+                    self.assertNotIn(NONE, done.stderr)
 
     def test_folders_that_are_not_the_models(self):
         here = self.folder / "hub"

@@ -24,10 +24,14 @@ class KvUsage(CommandLineTest):
         self.process.wait(TIME_LIMIT_S)
 
     def post(self, path, **body):
+        return self.ask(path, **body)[0]
+
+    def ask(self, path, **body):
+        """The answer's text, and its warning."""
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
-            return answer.read().decode()
+            return answer.read().decode(), answer.headers.get("X-Kvasir-Warning", "")
 
     def whole(self, path, **body):
         return json.loads(self.post(path, **body))
@@ -90,6 +94,26 @@ class KvUsage(CommandLineTest):
         self.assertGreater(kv["bytes"], 0)
         self.assertGreater(kv["share"], 0.9)
         self.assertEqual(kv["dropped"], 0)
+
+    def test_a_budget_that_a_short_prompt_does_not_keep_is_said(self):
+        self.serve(LLAMA)
+        asked = {"/v1/completions": {"prompt": "ab", "max_tokens": 2},
+                 "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}], "max_tokens": 2},
+                 "/v1/responses": {"input": "a", "max_output_tokens": 2},
+                 "/v1/messages": {"messages": [{"role": "user", "content": "a"}], "max_tokens": 2}}
+        for path, body in asked.items():
+            for stream in (False, True):
+                _, warning = self.ask(path, stream=stream, **body, **BUDGET)
+                self.assertRegex(warning, r"kv_budget: the KV cache has \d+% of its size in f16, the budget is 30%: "
+                                          r"the last 16 tokens stay as they are")
+                self.assertEqual(self.ask(path, stream=stream, **body)[1], "")
+        _, warning = self.ask("/v1/completions", prompt="ab", max_tokens=2, **BUDGET | {"kv_budget": "4KiB"})
+        self.assertIn("KiB, the budget is 4.00 KiB", warning)
+        _, warning = self.ask("/v1/completions", prompt=TEXT, max_tokens=2, **BUDGET)
+        self.assertEqual(warning, "")
+        said = self.kvasir("run", LLAMA, "--raw", "ab", "-n", "2", "--kv-budget", "0.3").stderr
+        self.assertRegex(said, r"kvasir: --kv-budget: the KV cache has \d+% of its size in f16, the budget is 30%: .* gate")
+        self.assertNotIn("--kv-budget", self.kvasir("run", LLAMA, "--raw", "ab", "-n", "2").stderr)
 
     def test_choices_are_added_up(self):
         self.serve(LLAMA)

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/kv_params.h"
 #include "engine/stop_token.h"
 
 namespace kvasir::server::api {
@@ -61,6 +62,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
+                 .has_kv_budget = asked.kv_budget.has_value(),
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
                  .memory = RequestMemory::Share(context.memory, writer->request().tenant.name)};
   begin(context, std::move(parts), std::move(requests));
@@ -272,7 +274,20 @@ void Generation::ping() {
 }
 
 void Generation::begin_stream() {
-  if (!std::exchange(stream_begun_, true)) parts_.writer->begin_stream();
+  if (std::exchange(stream_begun_, true)) return;
+  warn_of_budget();
+  parts_.writer->begin_stream();
+}
+
+// As it is by now: of a stream, when its prompts are computed.
+void Generation::warn_of_budget() {
+  if (!parts_.has_kv_budget) return;
+  Warnings warnings;
+  for (std::size_t prompt = 0; prompt < requests_.size(); ++prompt) {
+    const auto unmet = unmet_budget(requests_[prompt].kv, usages_[prompt].kv, parts_.choices_per_prompt);
+    if (unmet) warnings.add("kv_budget: " + *unmet);
+  }
+  add_warnings(warnings, *parts_.writer);
 }
 
 // Prompts run side by side: the longest time of each stage, and the sum of what they used.
@@ -318,6 +333,7 @@ void Generation::record() {
 void Generation::finish() {
   std::string body = parts_.format->whole(choices_, total_usage());
   note_end();
+  warn_of_budget();
   parts_.writer->respond({.body = std::move(body)});
 }
 

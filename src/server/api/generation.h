@@ -33,6 +33,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;
     bool stream = false;
+    bool has_kv_budget = false;     // the client set one, and is told in a header where it is not kept
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
     std::size_t max_in_flight = 0;  // requests in the engine at once, the next when one ends; 0: all
     RequestMemory::Share memory;    // of what is collected before it is sent
@@ -70,6 +71,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void send_events(std::span<const http::Event> events);
   void ping();
   void begin_stream();
+  void warn_of_budget();
   void finish();
   void append_end(http::Events& events);
   void note_end();

@@ -100,7 +100,8 @@ ApiStatus read_token_list(const FieldInput& field, GenerationRequest& request) {
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count > field.limits.logit_bias.max) {
     return bad_request(
-        fmt::format("{}: {} ids, the limit is {}", field.name, count, field.limits.logit_bias.max),
+        fmt::format("{}: {} ids, the limit is {} (--{})", field.name, count, field.limits.logit_bias.max,
+                    field.limits.logit_bias.flag),
         field.name, "limit_exceeded");
   }
   std::size_t index = 0;

@@ -24,10 +24,7 @@ ApiError refusal(simdjson::error_code code, std::string_view body, const Limits&
     case simdjson::EMPTY:
       return {400, "the body is empty; it must be a JSON object"};
     case simdjson::DEPTH_ERROR:
-      return {400,
-              fmt::format("the body has more than {} {}", limits.json_depth.max, limits.json_depth.what),
-              {},
-              "limit_exceeded"};
+      return beyond(limits.json_depth);
     case simdjson::INCORRECT_TYPE:
       return {400, "the body must be a JSON object"};
     default:

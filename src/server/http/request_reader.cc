@@ -4,6 +4,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/string.hpp>
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -93,16 +94,14 @@ ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, s
 ApiError RequestReader::refusal(const boost::beast::error_code& error) const {
   if (error == beast_http::error::header_limit) {
     const Limit& limit = has_request_line_ ? limits_.header_bytes : limits_.request_line_bytes;
-    return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
+    return beyond(limit);
   }
   if (error == beast_http::error::body_limit) {
     const Limit& limit = body_limit();
     const std::string_view length = to_string_view(parser_.get()[beast_http::field::content_length]);
-    return {limit.status,
-            length.empty() ? fmt::format("more than {} {}", limit.max, limit.what)
-                           : fmt::format("{} {}, the limit is {}", length, limit.what, limit.max),
-            {},
-            "limit_exceeded"};
+    std::int64_t num_bytes = 0;
+    const auto [end, unread] = std::from_chars(length.data(), length.data() + length.size(), num_bytes);
+    return length.empty() || unread != std::errc() ? beyond(limit) : beyond(limit, num_bytes, {});
   }
   return malformed(error.message());
 }

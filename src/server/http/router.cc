@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/nearest_name.h"
 #include "base/printable.h"
 #include "server/api_error.h"
+#include "server/http/foreign_path.h"
 
 namespace kvasir::server::http {
 namespace {
@@ -25,31 +25,6 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
   if (!behind.empty() && rest.contains('/')) return std::nullopt;
   return rest;
 }
-
-// Paths of llama-server, Ollama, Azure and others.
-struct ForeignPath {
-  std::string_view path, ours;
-};
-constexpr ForeignPath kForeignPaths[] = {
-    {"/api/chat", "/v1/chat/completions"},
-    {"/api/embed", "/v1/embeddings"},
-    {"/api/embeddings", "/v1/embeddings"},
-    {"/api/generate", "/v1/completions"},
-    {"/api/ps", "/v1/models"},
-    {"/api/show", "/v1/models"},
-    {"/api/tags", "/v1/models"},
-    {"/api/version", "/version"},
-    {"/completion", "/v1/completions"},
-    {"/embedding", "/v1/embeddings"},
-    {"/generate_stream", "/v1/completions"},
-    {"/livez", "/health/live"},
-    {"/ready", "/health/ready"},
-    {"/readyz", "/health/ready"},
-    {"/reranking", "/v1/rerank"},
-    {"/v1", "/v1/models"},
-    {"/v1/engines", "/v1/models"},
-    {"/v1/reranking", "/v1/rerank"},
-};
 
 }  // namespace
 
@@ -83,9 +58,16 @@ std::string Router::canonical_path(std::string_view path) const {
   return knows(longer) ? longer : whole;
 }
 
-// The longest that the path ends with, the one that other servers have another name for, or the nearest.
-std::string_view Router::nearest_pattern(std::string_view path) const {
+// The hint for other servers' clients, the longest pattern that the path ends with, or the nearest.
+std::string Router::hint(std::string_view path) const {
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const auto did_you_mean = [](std::string_view pattern) {
+    return pattern.empty() ? std::string() : fmt::format("did you mean {}?", pattern);
+  };
+  std::string_view foreign = hint_for_path(path);
+  if (foreign.empty() && path.starts_with("/v1/")) foreign = hint_for_path(path.substr(3));
+  if (foreign.starts_with('/') && knows(foreign)) return did_you_mean(foreign);
+  if (!foreign.empty() && !foreign.starts_with('/')) return std::string(foreign);
   std::string_view nearest;
   std::vector<std::string_view> patterns;
   for (const Route& route : routes_) {
@@ -95,10 +77,7 @@ std::string_view Router::nearest_pattern(std::string_view path) const {
     const std::string_view end = pattern.starts_with("/v1/") ? pattern.substr(3) : pattern;
     if (pattern.size() > 1 && path.ends_with(end) && pattern.size() > nearest.size()) nearest = pattern;
   }
-  const auto known = std::ranges::find(kForeignPaths, path, &ForeignPath::path);
-  if (known != std::end(kForeignPaths) && knows(known->ours)) return known->ours;
-  if (!nearest.empty()) return nearest;
-  return nearest_name(path, patterns);
+  return did_you_mean(nearest.empty() ? nearest_name(path, patterns) : nearest);
 }
 
 std::string Router::allowed_methods(std::string_view path) const {
@@ -142,10 +121,9 @@ void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {
   const std::string shown = printable(request.path);
   std::string allowed = allowed_methods(request.path);
   if (allowed.empty()) {
-    const std::string_view nearest = nearest_pattern(request.path);
-    const std::string hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
-    return writer->respond(
-        error_response({404, fmt::format("no such path: {}{}", shown, hint), {}, "path_not_found"}, request));
+    const std::string told = hint(request.path);
+    return writer->respond(error_response(
+        {404, fmt::format("no such path: {}{}{}", shown, told.empty() ? "" : "; ", told), {}, "path_not_found"}, request));
   }
   writer->respond(
       error_response({405,

@@ -53,7 +53,8 @@ class Router {
  private:
   const Route* find(const Request& request) const;
   bool knows(std::string_view path) const;
-  std::string_view nearest_pattern(std::string_view path) const;
+  // For a path that no route takes; empty: none comes near.
+  std::string hint(std::string_view path) const;
 
   std::vector<Route> routes_;
   std::string base_path_;

@@ -234,9 +234,9 @@ std::string Session::what_is_late() const {
   using Seconds = std::chrono::duration<double>;
   const Limits& limits = context_.limits;
   if (!may_send_body_) {
-    return fmt::format("the headers did not arrive within {} s", Seconds(limits.header_timeout).count());
+    return fmt::format("the headers did not arrive within {} s (--header-timeout)", Seconds(limits.header_timeout).count());
   }
-  return fmt::format("{} bytes of the body arrived: it may take {} s, and longer at {} bytes/s or more",
+  return fmt::format("{} bytes of the body arrived: it may take {} s (--body-timeout), and longer at {} bytes/s or more",
                      reader_->body_bytes(), Seconds(limits.body_timeout).count(), limits.min_bytes_per_s);
 }
 

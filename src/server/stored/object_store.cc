@@ -450,7 +450,7 @@ Status ObjectStore::check_size(Kind kind, std::int64_t bytes) const {
   const std::int64_t max_bytes = options_.bounds[static_cast<std::size_t>(kind)].max_bytes;
   if (bytes <= max_bytes) return {};
   return make_error(ErrorKind::kUnmet,
-                    fmt::format("{} bytes, and all that is stored of this kind may have {}", bytes, max_bytes));
+                    fmt::format("{} bytes, and all that is stored of this kind may have {} (--state-dir, --state-bytes)", bytes, max_bytes));
 }
 
 Status ObjectStore::make_room(Kind kind, std::int64_t bytes, std::int64_t objects) {
@@ -462,7 +462,7 @@ Status ObjectStore::make_room(Kind kind, std::int64_t bytes, std::int64_t object
     KVASIR_TRY(const bool dropped, drop_oldest(kind));
     if (!dropped || total.objects == was) {
       return make_error(ErrorKind::kUnavailable,
-                        fmt::format("no room: what is being worked on has {} of {} bytes, {} of {} places",
+                        fmt::format("no room: what is being worked on has {} of {} bytes (--state-bytes), {} of {} places",
                                     total.bytes, bounds.max_bytes, total.objects, bounds.max_objects));
     }
   }

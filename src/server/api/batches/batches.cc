@@ -17,7 +17,13 @@ namespace {
 
 // Pins the input file: what a batch reads does not leave.
 ApiResult<Batch> store_batch(stored::ObjectStore& store, const Batch& batch) {
-  KVASIR_TRY(const stored::Object file, find_file(store, batch.tenant.key_id, batch.input_file_id));
+  const auto found = find_file(store, batch.tenant.key_id, batch.input_file_id);
+  if (!found) {
+    ApiError error = found.error();
+    if (error.status == 404) error.param = "input_file_id";
+    return std::unexpected(std::move(error));
+  }
+  const stored::Object& file = *found;
   if (file.parent != kBatchPurpose) {
     return bad_request("input_file_id: the file's purpose is not \"batch\"", "input_file_id");
   }

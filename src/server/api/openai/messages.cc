@@ -168,6 +168,7 @@ ApiResult<Value> read_message(const FieldInput& message, Warnings& warnings) {
 
 ApiResult<Value> read_call_arguments(const FieldInput& arguments) {
   if (arguments.json.is_object()) return to_template_value(arguments.json);
+  if (arguments.json.is_array() && asks_for_nothing(arguments.json)) return Value::dict({});  // PHP's {}
   KVASIR_TRY(const std::string text, string_of(arguments));
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Value::dict({});
   const auto parsed = JsonDocument::parse(text, arguments.limits);

@@ -63,6 +63,10 @@ ApiStatus guide_tool_calls(KnownTools& known, const ChatRequest& request, const 
   const bool is_demanded = request.must_call_tools();
   const bool has_strict = std::ranges::any_of(request.tool_schemas, &ToolSchema::is_strict);
   if (!is_demanded && !has_strict && !wanted.guide) return {};
+  if (is_demanded && wanted.guide && wanted.guide->kind == Guide::Kind::kJsonSchema) {
+    warnings.add(fmt::format("{} is left out: a call is demanded, so there is no text", wanted.guide->field));
+    wanted.guide.reset();
+  }
   if (wanted.guide) KVASIR_CHECKED(check_text_beside_calls(request, *reading.syntax));
   ToolGuide guide = {.family = std::string(reading.syntax->family),
                      .is_demanded = is_demanded,
