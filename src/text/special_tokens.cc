@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "text/fim_texts.h"
+
 namespace kvasir::text {
 namespace {
 
@@ -38,21 +40,6 @@ constexpr auto kEndTexts = std::to_array<std::string_view>({
 // Harmony's channel markup carries text that clients want to see.
 constexpr auto kHarmonyTexts =
     std::to_array<std::string_view>({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"});
-
-constexpr auto kFimPrefixTexts =
-    std::to_array<std::string_view>({"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>",
-                                     "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"});
-constexpr auto kFimSuffixTexts =
-    std::to_array<std::string_view>({"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>",
-                                     "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"});
-constexpr auto kFimMiddleTexts =
-    std::to_array<std::string_view>({"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>",
-                                     "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"});
-constexpr auto kFimPaddingTexts =
-    std::to_array<std::string_view>({"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"});
-constexpr auto kFimRepositoryTexts =
-    std::to_array<std::string_view>({"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"});
-constexpr auto kFimSeparatorTexts = std::to_array<std::string_view>({"<|file_sep|>"});
 
 class Collector {
  public:
