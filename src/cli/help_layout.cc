@@ -28,8 +28,9 @@ constexpr std::string_view kBatchingFlags[] = {"max-num-seqs", "max-num-batched-
                                                "max-batch",    "max-batch-tokens",       "max-wait-ms"};
 constexpr std::string_view kQueueFlags[] = {"waiting-policy", "ageing-ms",     "ttft-target-ms", "max-queue",
                                             "max-queue-kv",   "queue-timeout", "drain-timeout"};
-constexpr std::string_view kNetworkFlags[] = {"host",     "port",    "grpc-port",    "api-keys",    "tls-cert",
-                                              "tls-key",  "allowed-host", "cors-origin", "base-path"};
+constexpr std::string_view kNetworkFlags[] = {"host",        "port",     "grpc-port", "ollama-port",  "api-keys",
+                                              "allow-pull",  "tls-cert", "tls-key",   "allowed-host", "cors-origin",
+                                              "base-path"};
 constexpr std::string_view kLogFlags[] = {"access-log", "otlp-endpoint", "otlp-sample", "metrics-alias"};
 constexpr std::string_view kStateFlags[] = {"state-dir", "state-bytes"};
 constexpr std::string_view kLimitFlags[] = {"request-memory", "guide-memory", "strict-limits"};

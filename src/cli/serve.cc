@@ -129,10 +129,11 @@ void announce(const Announced& models, const server::Server& server, const serve
   const std::string memory = describe_models(models);
   const std::string curl = models.first == nullptr ? fmt::format("curl {}/v1/models", url)
                                                    : curl_line(*models.first, url, config);
-  const std::optional<std::uint16_t> grpc_port = server.grpc_port();
+  const std::optional<std::uint16_t> grpc_port = server.grpc_port(), ollama_port = server.ollama_port();
   if (!as_json) {
     print(fmt::format("{}\n{} (Ctrl-C stops)\n", memory, url));
     if (grpc_port) print(fmt::format("gRPC on port {}\n", *grpc_port));
+    if (ollama_port) print(fmt::format("Ollama's API on port {}\n", *ollama_port));
     return print(curl + "\n");
   }
   std::string out;
@@ -146,6 +147,7 @@ void announce(const Announced& models, const server::Server& server, const serve
   }
   json.end_array().member("memory", memory).member("url", url);
   if (grpc_port) json.member("grpc_port", *grpc_port);
+  if (ollama_port) json.member("ollama_port", *ollama_port);
   json.member("example", curl).end_object();
   print(out + "\n");
 }
@@ -259,6 +261,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,
                                   config));
+  options.server.num_slots = config.max_num_seqs;
   options.server.max_batch_lines = std::max(1, config.max_num_seqs / 2);  // others find a seat
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
@@ -357,7 +360,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve",
-                                      "Serve models over HTTP with the APIs of OpenAI and Anthropic");
+                                      "Serve models over HTTP with the APIs of OpenAI, Anthropic, Ollama and llama-server");
   add_model_set_options(*verb, options->models);
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
@@ -369,6 +372,11 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--grpc-port", options->server.grpc_port,
                    "gRPC port (0: any free one; off without it): proto/kvasir/v1/kvasir.proto")
       ->transform(whole_number(0, 65535));
+  verb->add_option("--ollama-port", options->server.ollama_port,
+                   "Second port that answers as Ollama's does, which is 11434 (0: any free one; off without it)")
+      ->transform(whole_number(0, 65535));
+  verb->add_flag("--allow-pull", options->server.allows_pull,
+                 "Let requests to /api/pull and /api/delete through without an operator's key");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,
                    "File of `kvasir keys add`: requests need one of its API keys");

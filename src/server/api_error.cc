@@ -99,6 +99,7 @@ ApiError beyond(const Limit& limit) {
 }
 
 ErrorShape error_shape_of(std::string_view path) {
+  if (path.starts_with("/api/")) return ErrorShape::kOllama;
   const bool is_messages = path == "/v1/messages" || path.starts_with("/v1/messages/");
   return is_messages ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
 }
@@ -107,6 +108,10 @@ std::string error_json(const ApiError& error, ErrorShape shape) {
   std::string body;
   JsonWriter json(body);
   json.begin_object();
+  if (shape == ErrorShape::kOllama) {
+    json.member("error", error.message).end_object();
+    return body;
+  }
   if (shape == ErrorShape::kAnthropic) {
     json.member("type", "error").key("error").begin_object();
     json.member("type", anthropic_type_of(error.status)).member("message", error.message);

@@ -40,6 +40,7 @@ ApiError beyond(const Limit& limit);
 enum class ErrorShape : std::uint8_t {
   kOpenAi,     // {"error":{"message","type","param","code"}}
   kAnthropic,  // {"type":"error","error":{"type","message"}}
+  kOllama,     // {"error":"message"}
 };
 ErrorShape error_shape_of(std::string_view path);
 

@@ -70,7 +70,7 @@ void write_bound(JsonWriter& json, std::string_view name, double bound) {
 }
 
 // A field that is null counts as absent, so each may be that too.
-void write_row(JsonWriter& json, const FieldRow& row) {
+void write_row(JsonWriter& json, const FieldRow& row, const std::vector<FieldRow>& members = {}) {
   json.key(row.name).begin_object();
   const auto types = schema_types(row.type);
   if (types && !types->empty()) {
@@ -83,14 +83,22 @@ void write_row(JsonWriter& json, const FieldRow& row) {
   }
   if (const auto max = api::shown_max(row.range)) write_bound(json, "maximum", *max);
   if (row.type == "array of strings") json.key("items").begin_object().member("type", "string").end_object();
-  json.member("description", row.meaning).end_object();
+  json.member("description", row.meaning);
+  if (!members.empty()) {
+    json.key("properties").begin_object();
+    for (const FieldRow& member : members) write_row(json, member);
+    json.end_object();
+  }
+  json.end_object();
 }
 
 void write_body_schema(JsonWriter& json, const Endpoint& endpoint) {
   const api::FieldTable table = endpoint.fields();
   json.key(name_of(endpoint)).begin_object().member("type", "object");
   json.key("properties").begin_object();
-  for (const FieldRow& row : table.own) write_row(json, row);
+  for (const FieldRow& row : table.own) {
+    write_row(json, row, row.name == table.object ? table.members : std::vector<FieldRow>());
+  }
   for (const FieldRow& row : table.shared) {
     if (std::ranges::find(table.own, row.name, &FieldRow::name) == table.own.end()) write_row(json, row);
   }

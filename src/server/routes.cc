@@ -45,4 +45,15 @@ std::vector<http::Route> make_routes(api::ApiContext& context) {
   return routes;
 }
 
+std::vector<http::Route> make_ollama_routes(api::ApiContext& context) {
+  std::vector<http::Route> routes = make_routes(context);
+  for (http::Route& route : routes) {
+    if (route.pattern != "/") continue;
+    route.handler = [](const api::Writer& writer, const std::string&) {
+      writer->respond({.content_type = "text/plain; charset=utf-8", .body = "Ollama is running"});
+    };
+  }
+  return routes;
+}
+
 }  // namespace kvasir::server

@@ -13,5 +13,7 @@ std::span<const api::Endpoint* const> endpoints();
 
 // The context outlives the routes.
 std::vector<http::Route> make_routes(api::ApiContext& context);
+// The same, but at the root stands what Ollama has there: its clients look whether it runs.
+std::vector<http::Route> make_ollama_routes(api::ApiContext& context);
 
 }  // namespace kvasir::server

@@ -183,7 +183,8 @@ struct Server::Impl {
         cors(std::move(origins)),
         memory(config.request_memory_bytes),
         contexts(make_contexts()),
-        router(make_routes(contexts.front()), config.base_path) {}
+        router(make_routes(contexts.front()), config.base_path),
+        ollama_router(make_ollama_routes(contexts.front()), config.base_path) {}
 
   // Connections that go behind the store give it nothing more.
   ~Impl() {
@@ -196,9 +197,27 @@ struct Server::Impl {
   void drain_engines(std::int64_t timeout_ms);
 
   Status open_grpc();
+  Status open_ollama();
   Result<std::vector<std::thread>> start_io_threads();
   void keep_things(std::unique_ptr<stored::ObjectStore> store);
-  void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
+  http::SessionContext context_with(const http::Router& used) {
+    return {.limits = config.limits,
+            .router = used,
+            .admission = files.keys.get(),
+            .cors = cors,
+            .hosts = hosts,
+            .ids = ids,
+            .metrics = metrics,
+            .memory = memory,
+            .connections = connections,
+            .access_log = files.access_log.get(),
+            .tracer = files.tracer.get(),
+            .upgrade = web_socket,
+            .events = carriers::kServerSentEvents,
+            .draining = draining};
+  }
+  void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot,
+                     const http::SessionContext& context);
   void serve_io();
   void note_failure(const char* what);
   void drain();
@@ -219,27 +238,16 @@ struct Server::Impl {
   std::atomic<int> num_stops{0};
   StopSignal stop_signal;
   std::deque<api::ApiContext> contexts;  // of each model
-  const http::Router router;
+  const http::Router router, ollama_router;
   http::HostCheck hosts{config.allowed_hosts, cors};
   const carriers::WebSocketUpgrade web_socket;
-  const http::SessionContext session_context{.limits = config.limits,
-                                             .router = router,
-                                             .admission = files.keys.get(),
-                                             .cors = cors,
-                                             .hosts = hosts,
-                                             .ids = ids,
-                                             .metrics = metrics,
-                                             .memory = memory,
-                                             .connections = connections,
-                                             .access_log = files.access_log.get(),
-                                             .tracer = files.tracer.get(),
-                                             .upgrade = web_socket,
-                                             .events = carriers::kServerSentEvents,
-                                             .draining = draining};
+  const http::SessionContext session_context = context_with(router), ollama_context = context_with(ollama_router);
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
-  http::Listener listener{
-      io, connections, [this](auto socket, auto slot) { begin_session(std::move(socket), std::move(slot)); }};
+  http::Listener listener{io, connections, [this](auto socket, auto slot) {
+                            begin_session(std::move(socket), std::move(slot), session_context);
+                          }};
+  std::unique_ptr<http::Listener> ollama_listener;  // null: not asked for
   std::unique_ptr<carriers::GrpcPort> grpc;  // null: not asked for
   std::unique_ptr<api::StoredThings> stored;
 };
@@ -301,6 +309,7 @@ Result<std::unique_ptr<Server>> Server::open(Engine& engine, std::unique_ptr<api
   }
   KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
   if (impl->config.grpc_port) KVASIR_CHECKED(impl->open_grpc());
+  if (impl->config.ollama_port) KVASIR_CHECKED(impl->open_ollama());
   impl->hosts.set_loopback(impl->listener.is_loopback());
   if (!impl->listener.is_loopback() && !asks_for_keys) {
     warn(fmt::format("{} is reachable from other machines, and this server asks nobody for a key",
@@ -318,6 +327,11 @@ std::optional<std::uint16_t> Server::grpc_port() const {
   return impl_->grpc->port();
 }
 
+std::optional<std::uint16_t> Server::ollama_port() const {
+  if (impl_->ollama_listener == nullptr) return std::nullopt;
+  return impl_->ollama_listener->port();
+}
+
 void Server::stop() {
   ++impl_->num_stops;
   impl_->stop_signal.raise();
@@ -326,6 +340,7 @@ void Server::stop() {
 Status Server::run() {
   Impl& impl = *impl_;
   impl.listener.start();
+  if (impl.ollama_listener != nullptr) impl.ollama_listener->start();
   if (impl.grpc != nullptr) impl.grpc->start();
   KVASIR_TRY(std::vector<std::thread> threads, impl.start_io_threads());
   impl.stop_signal.wait();
@@ -378,7 +393,9 @@ api::ApiContext Server::Impl::context_of(Engine& engine, std::string name) {
           .memory_budget_bytes = config.memory_bytes,
           .tracer = files.tracer.get(),
           .logs = counted_logs(config, files.access_log.get()),
-          .draining = draining};
+          .draining = draining,
+          .num_slots = config.num_slots,
+          .allows_pull = config.allows_pull};
 }
 
 void Server::Impl::drain_engines(std::int64_t timeout_ms) {
@@ -407,12 +424,20 @@ Status Server::Impl::open_grpc() {
   return {};
 }
 
-void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot) {
+Status Server::Impl::open_ollama() {
+  ollama_listener = std::make_unique<http::Listener>(io, connections, [this](auto socket, auto slot) {
+    begin_session(std::move(socket), std::move(slot), ollama_context);
+  });
+  return ollama_listener->open(config.host, *config.ollama_port);
+}
+
+void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot,
+                                 const http::SessionContext& context) {
   std::shared_ptr<http::Session> session;
   {
     const MemoryReserve::Spared spared;
     session = std::make_shared<http::Session>(std::move(socket), std::move(slot),
-                                              files.tls == nullptr ? nullptr : &files.tls->context(), session_context);
+                                              files.tls == nullptr ? nullptr : &files.tls->context(), context);
   }
   // Asio's own work must not fail: a strand that cannot go on ends the program.
   boost::asio::dispatch(session->executor(), [session] { session->start(); });

@@ -22,6 +22,9 @@ struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;               // 0: any free one
   std::optional<std::uint16_t> grpc_port;  // likewise; none: no gRPC
+  std::optional<std::uint16_t> ollama_port;  // a second port, as Ollama has it; likewise
+  std::int32_t num_slots = 1;                // choices that the engine computes at once, at most
+  bool allows_pull = false;                  // whoever may ask may also fetch and delete models
   std::string served_model_name;           // empty: the model's own name
   std::vector<std::string> cors_origins;   // besides the usual ones (http/origin_pattern.h)
   std::string version;                     // of the program, as /version says it
@@ -48,7 +51,7 @@ struct ServerConfig {
   std::function<void(std::string_view line)> warn;
 };
 
-// Thread safety: stop() may be called from any thread and from a signal handler, port(), grpc_port() and
+// Thread safety: stop() may be called from any thread and from a signal handler, the ports and
 // ping() from any thread, run() once.
 class Server {
  public:
@@ -80,6 +83,7 @@ class Server {
 
   std::uint16_t port() const;
   std::optional<std::uint16_t> grpc_port() const;
+  std::optional<std::uint16_t> ollama_port() const;
 
  private:
   struct Impl;

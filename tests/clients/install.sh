@@ -14,10 +14,11 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 packages=(openai litellm mcp langchain-openai anthropic websockets
           grpcio grpcio-reflection  # litellm needs mcp for requests with tools
-          openai-agents langchain-anthropic instructor openapi-spec-validator huggingface_hub)
+          openai-agents langchain-anthropic instructor openapi-spec-validator huggingface_hub
+          ollama langchain-ollama cohere)
 # pip finds a LlamaIndex of years ago beside openai 3. pydantic-ai does not work with anthropic 2, nor do its releases
 # that go with LlamaIndex's openai with anthropic 1.
-llama_index=("llama-index-llms-openai-like>=0.5")
+llama_index=("llama-index-llms-openai-like>=0.5" llama-index-llms-ollama)
 pydantic_ai=("pydantic-ai-slim[openai,anthropic]" "anthropic<2")
 for word in "$@"; do
   case $word in

@@ -60,9 +60,10 @@ def make_keys(folder, wanted):
 
 class Server:
     def __init__(self, ports, keys, process):
-        self.port, self.grpc_port = ports
+        self.port, self.grpc_port, self.ollama_port = (ports.get(name) for name in ("http", "grpc", "ollama"))
         self.keys, self.process = keys, process
         self.url = f"http://127.0.0.1:{self.port}"
+        self.ollama_url = f"http://127.0.0.1:{self.ollama_port}"
 
 
 @contextlib.contextmanager
@@ -81,21 +82,22 @@ def serving(model, setup=None, options=(), port=0):
         with open(pathlib.Path(folder) / "stderr", "w+") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
             try:
-                yield Server(ports_of(process, log, "--grpc-port" in options), keys, process)
+                wanted = {"http"} | {name for name in ("grpc", "ollama") if f"--{name}-port" in options}
+                yield Server(ports_of(process, log, wanted), keys, process)
             finally:
                 process.terminate()
                 process.wait()
                 process.stdout.close()
 
 
-def ports_of(process, log, with_grpc):
-    """The port of HTTP, and that of gRPC or None."""
-    ports = []
+def ports_of(process, log, wanted):
+    """Name -> port of those that are wanted."""
+    ports = {}
     for line in process.stdout:
-        found = re.match(r"(?:http://[^ ]*:|gRPC on port )(\d+)", line)
+        found = re.match(r"(http|gRPC|Ollama)(?:://[^ ]*:| on port |'s API on port )(\d+)", line)
         if found:
-            ports.append(int(found[1]))
-        if len(ports) == 1 + with_grpc:
-            return (*ports, None)[:2]
+            ports[found[1].lower()] = int(found[2])
+        if wanted <= ports.keys():
+            return ports
     log.seek(0)
     raise RuntimeError(f"kvasir serve ended with {process.wait()}: {log.read().strip()}")

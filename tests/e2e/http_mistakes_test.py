@@ -22,11 +22,9 @@ MISTAKES = [
     ("POST", "/v1/chat/competions", {}, 404, "did you mean /v1/chat/completions?"),
     ("POST", "/v1/embedding", {}, 404, "did you mean /v1/embeddings?"),
     ("GET", "/v1/model", None, 404, "did you mean /v1/models?"),
-    ("POST", "/api/chat", {}, 404, "did you mean /v1/chat/completions?"),
-    ("POST", "/api/generate", {}, 404, "did you mean /v1/completions?"),
-    ("GET", "/api/tags", None, 404, "did you mean /v1/models?"),
-    ("POST", "/api/embed", {}, 404, "did you mean /v1/embeddings?"),
-    ("POST", "/completion", {}, 404, "did you mean /v1/completions?"),
+    ("GET", "/api/chat", None, 405, "/api/chat takes POST, not GET"),
+    ("POST", "/api/create", {}, 404, "no such path: /api/create"),
+    ("POST", "/completion", {}, 400, "prompt is missing"),
     ("POST", "/v1/audio/transcriptions", {}, 404, "no such path: /v1/audio/transcriptions; text is all that is read"),
     ("POST", "/v1/images/generations", {}, 404, "text is all that is read and made here"),
     ("POST", "/v1/chat", {}, 404, "did you mean /v1/chat/completions?"),
@@ -121,7 +119,8 @@ class HttpMistakes(CommandLineTest):
 
     def refusal(self, method, path, body, status, says, **headers):
         answer, text = self.ask(method, path, body, **headers)
-        message = json.loads(text)["error"]["message"]
+        error = json.loads(text)["error"]
+        message = error if isinstance(error, str) else error["message"]  # Ollama's paths have a text
         self.assertEqual(answer.status, status, message)
         self.assertIn(says, message)
         self.assertNotIn("\n", message)

@@ -313,5 +313,19 @@ TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {
   for (const char* name : {"", "a b", "ann\n", "ünn"}) EXPECT_FALSE(auth::check_key_name(name)) << name;
 }
 
+TEST_F(ApiKeys, OfOperatorsLetModelsBePulled) {
+  write({{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
+  const RunningServer server({}, config());
+  const auto pull_as = [&](const std::string& key) {
+    return HttpClient(server.port())
+        .request("POST", "/api/pull", R"({"model":"fake"})", {"Authorization: Bearer " + key});
+  };
+  EXPECT_EQ(pull_as("kv-ann").status, 403);
+  EXPECT_EQ(pull_as("kv-bob").status, 200);
+  EXPECT_EQ(HttpClient(server.port()).request("GET", "/api/version").status, 200);
+  EXPECT_EQ(HttpClient(server.port()).request("GET", "/api/tags").status, 401);
+}
+
 }  // namespace
 }  // namespace kvasir::server::api_keys_test

@@ -274,7 +274,63 @@ bool is_of(std::string_view path, std::string_view endpoint) {
   return path.substr(0, path.find('?')).ends_with(endpoint);
 }
 
+bool is_ollama(std::string_view path) { return path.starts_with("/api/"); }
+bool is_llama(std::string_view path) { return path == "/completion" || path == "/infill"; }
+
+void append_ollama_calls(element json, ClientAnswer& answer) {
+  simdjson::dom::array calls;
+  if (json.at_pointer("/message/tool_calls").get(calls)) return;
+  for (const element call : calls) {
+    answer.calls.push_back({.id = member(call, "/id"),
+                            .name = member(call, "/function/name"),
+                            .space = {},
+                            .arguments = json_of(call, "/function/arguments")});
+  }
+}
+
+ClientAnswer whole_ollama(element json) {
+  EXPECT_EQ(json_of(json, "/done"), "true");
+  ClientAnswer answer{.text = member_or_empty(json, "/message/content") + member_or_empty(json, "/response"),
+                      .calls = {},
+                      .end = member(json, "/done_reason")};
+  append_ollama_calls(json, answer);
+  return answer;
+}
+
+ClientAnswer whole_llama(element json) {
+  return {.text = member_or_empty(json, "/content"), .calls = {}, .end = member_or_empty(json, "/stop_type")};
+}
+
+class OllamaStream final : public StreamReader {
+ public:
+  void take(const std::string&, element data) override {
+    EXPECT_TRUE(answer.end.empty()) << "a line after the last";
+    answer.text += member_or_empty(data, "/message/content") + member_or_empty(data, "/response");
+    append_ollama_calls(data, answer);
+    if (json_of(data, "/done") == "true") answer.end = member(data, "/done_reason");
+  }
+  void end() override { EXPECT_FALSE(answer.end.empty()) << "no done_reason"; }
+};
+
+// A client that wants some members alone of the answer gets no end.
+class LlamaStream final : public StreamReader {
+ public:
+  void take(const std::string& name, element data) override {
+    EXPECT_EQ(name, "");
+    EXPECT_FALSE(is_over_) << "an event after the last";
+    answer.text += member_or_empty(data, "/content");
+    is_over_ = json_of(data, "/stop") != "false";
+    if (is_over_) answer.end = member_or_empty(data, "/stop_type");
+  }
+  void end() override { EXPECT_TRUE(is_over_); }
+
+ private:
+  bool is_over_ = false;
+};
+
 std::unique_ptr<StreamReader> stream_reader(std::string_view path) {
+  if (is_ollama(path)) return std::make_unique<OllamaStream>();
+  if (is_llama(path)) return std::make_unique<LlamaStream>();
   if (is_of(path, "/messages")) return std::make_unique<MessagesStream>();
   if (is_of(path, "/responses")) return std::make_unique<ResponsesStream>();
   return std::make_unique<ChatStream>();
@@ -289,6 +345,8 @@ ClientAnswer read_whole_answer(std::string_view path, const std::string& body) {
     ADD_FAILURE() << "no JSON: " << body;
     return {};
   }
+  if (is_ollama(path)) return whole_ollama(json);
+  if (is_llama(path)) return whole_llama(json);
   if (is_of(path, "/messages")) return whole_message(json);
   if (is_of(path, "/responses")) return whole_response(json);
   return is_of(path, "/chat/completions") ? whole_chat(json) : whole_completion(json);
@@ -304,9 +362,9 @@ ClientAnswer read_streamed_answer(std::string_view path, const std::string& body
     const std::string line = body.substr(begin, end - begin);
     begin = end + 1;
     if (line.starts_with("event: ")) name = line.substr(7);
-    if (!line.starts_with("data: ")) continue;
+    if (!is_ollama(path) && !line.starts_with("data: ")) continue;
     EXPECT_FALSE(is_done) << line;
-    const std::string data = line.substr(6);
+    const std::string data = is_ollama(path) ? line : line.substr(6);
     is_done = data == "[DONE]";
     element json;
     if (is_done) continue;

@@ -102,9 +102,9 @@ void check_calls(const ClientAnswer& answer, element expect) {
 
 class RecordedProgram {
  public:
-  explicit RecordedProgram(const std::string& family)
-      : family_(family),
-        engine_(ScriptedEngine::create({.chat_template = source_of(family)}).value()), server_(*engine_) {}
+  // `more_tokens`: control tokens besides those of the template.
+  RecordedProgram(const std::string& family, const std::vector<std::string>& more_tokens)
+      : family_(family), engine_(engine_of(family, more_tokens)), server_(*engine_) {}
 
   void play(element recorded) {
     const std::string path(recorded["path"].get_string().value());
@@ -118,6 +118,11 @@ class RecordedProgram {
   }
 
  private:
+  static std::unique_ptr<ScriptedEngine> engine_of(const std::string& family, const std::vector<std::string>& more_tokens) {
+    ScriptedEngine::Options options{.chat_template = source_of(family)};
+    options.control_tokens.insert(options.control_tokens.end(), more_tokens.begin(), more_tokens.end());
+    return ScriptedEngine::create(std::move(options)).value();
+  }
   static std::string source_of(const std::string& family) {
     std::ifstream file(KVASIR_SOURCE_DIR "/tests/cases/template/families/" + family + ".jinja");
     return {std::istreambuf_iterator<char>(file), {}};
@@ -127,7 +132,8 @@ class RecordedProgram {
   ClientAnswer ask(element recorded, element turn, const std::string& path, const std::string& body, bool has_warnings) {
     engine_->set_script({{"", text_or(turn, "answer", "")}});
     const element expect = turn["expect"].value();
-    const bool is_stream = body.contains("\"stream\":true");
+    const bool is_ollama = path.starts_with("/api/");  // where a stream is the default
+    const bool is_stream = is_ollama ? !body.contains("\"stream\":false") : body.contains("\"stream\":true");
     const ClientResponse response = send(recorded, path, body);
     EXPECT_EQ(response.status, expect["status"].get_int64().value()) << response.body;
     EXPECT_TRUE(response.complete);
@@ -176,7 +182,7 @@ TEST_P(Recorded, RequestsAreAnsweredAndToolsCalled) {
   element file;
   ASSERT_FALSE(parser.load(GetParam()).get(file));
   for (const std::string& family : texts_of(file, "templates")) {
-    RecordedProgram program(family);
+    RecordedProgram program(family, texts_of(file, "control_tokens"));
     const auto requests = file["requests"].get_array().value();
     for (const element recorded : requests) {
       SCOPED_TRACE(family + ": " + text_or(recorded, "name", ""));

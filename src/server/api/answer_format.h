@@ -20,6 +20,7 @@ struct ChoiceResult {
   std::vector<float> embedding;                   // of an embedding request, alone
   FinishReason finish_reason = FinishReason::kStop;
   std::string stop_string;  // which one ended it
+  RequestCost cost;         // of its request so far; complete with the last choice
 };
 
 // Thread safety: none; one answer has one. Keeps what a stream has already said.

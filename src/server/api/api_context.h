@@ -63,6 +63,8 @@ struct ApiContext {
   bool takes_any_name = false;     // requests may name a model that nobody knows
   StoredThings* stored = nullptr;  // null: nothing is stored
   std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
+  std::int32_t num_slots = 1;        // choices that the engine computes at once, at most
+  bool allows_pull = false;  // whoever may ask may also fetch and delete models
 };
 
 // Of all models of the server, in their order.

@@ -43,6 +43,7 @@ struct ChatRequest : GenerationRequest {
   std::optional<std::int32_t> max_completion_tokens;
   bool logprobs = false;
   std::int32_t top_logprobs = 0;
+  bool timings_per_token = false;
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // the answer goes on where the last message ends
   std::vector<std::pair<std::string, jinja::Value>> template_kwargs;

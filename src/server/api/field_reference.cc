@@ -20,6 +20,14 @@ std::string describe(const Range& range) {
   return text;
 }
 
+void append_rows(std::string& reference, std::string_view title, const std::vector<FieldRow>& rows) {
+  reference += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", title);
+  for (const FieldRow& row : rows) {
+    reference += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.type, describe(row.range), row.meaning);
+  }
+  reference += "\n";
+}
+
 }  // namespace
 
 std::optional<double> shown_min(const Range& range) {
@@ -35,12 +43,8 @@ void append_fields(std::string& reference, const FieldTable& table) {
     reference += fmt::format("{}\n\n", table.remark);
     return;
   }
-  reference += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", table.title);
-  for (const FieldRow& row : table.own) {
-    reference +=
-        fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.type, describe(row.range), row.meaning);
-  }
-  reference += "\n";
+  append_rows(reference, table.title, table.own);
+  if (!table.members.empty()) append_rows(reference, fmt::format("Members of `{}`", table.object), table.members);
 }
 
 }  // namespace kvasir::server::api

@@ -28,6 +28,8 @@ struct FieldTable {
   std::vector<FieldRow> own;
   std::vector<FieldRow> shared;  // with other endpoints; one of its own replaces that of its name
   std::string_view remark = {};  // what the reference says in place of the rows
+  std::string_view object = {};  // the field whose members are known one by one; empty: none
+  std::vector<FieldRow> members = {};
 };
 
 template <class Target>

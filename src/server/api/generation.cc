@@ -252,6 +252,7 @@ void Generation::observe_flush() {
 
 void Generation::collect(std::size_t choice, RequestOutput output) {
   ChoiceResult& result = choices_[choice];
+  result.cost = output.cost;
   result.text += output.text;
   result.token_ids.insert(result.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
   std::ranges::move(output.logprobs, std::back_inserter(result.logprobs));

@@ -43,8 +43,8 @@ ApiResult<std::string_view> token_of(const http::Request& request) {
 }  // namespace
 
 bool is_public_path(std::string_view path) {
-  static constexpr std::array<std::string_view, 5> kPublic = {"/", "/health", "/ping", "/version",
-                                                              "/openapi.json"};
+  static constexpr std::array<std::string_view, 6> kPublic = {"/", "/health", "/ping", "/version",
+                                                              "/api/version", "/openapi.json"};
   return std::ranges::find(kPublic, path) != kPublic.end() || path.starts_with("/health/");
 }
 

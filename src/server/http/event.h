@@ -29,7 +29,7 @@ using Events = std::vector<Event>;
 struct EventEncoding {
   Response (*head)();
   void (*append)(const Event& event, std::string& out);
-  std::string_view ping;  // says nothing, so that nobody takes the stream for dead
+  std::string_view ping;  // says nothing, so that nobody takes the stream for dead; empty: there is no such thing
 };
 
 }  // namespace kvasir::server::http

@@ -14,33 +14,16 @@ constexpr std::string_view kTextOnly = "text is all that is read and made here";
 constexpr std::string_view kNoTraining = "models are not trained here";
 constexpr std::string_view kNoAssistants = "assistants and threads are not kept; /v1/responses keeps conversations";
 constexpr std::string_view kNoVectorStore = "no vectors are kept here; /v1/embeddings makes them";
-constexpr std::string_view kOneModel = "a server has one model, and loads it when it starts";
+constexpr std::string_view kOneModel = "a server has the models that it was started with";
 
 constexpr ForeignPath kForeignPaths[] = {
-    // Ollama
-    {"/api/chat", kChat},
-    {"/api/embed", kEmbeddings},
-    {"/api/embeddings", kEmbeddings},
-    {"/api/generate", kCompletions},
-    {"/api/ps", kModels},
-    {"/api/show", kModels},
-    {"/api/tags", kModels},
-    {"/api/version", "/version"},
-    {"/api/pull", kOneModel},
+    // Ollama, llama-server
     {"/api/create", kOneModel},
-    {"/api/delete", kOneModel},
-    // llama-server
-    {"/completion", kCompletions},
-    {"/embedding", kEmbeddings},
+    {"/api/copy", kOneModel},
+    {"/api/push", kOneModel},
     {"/reranking", "/v1/rerank"},
     {"/v1/reranking", "/v1/rerank"},
-    {"/props", kModels},
-    {"/slots", "/v1/operations"},
-    {"/infill", kCompletions},
-    {"/apply-template", "/tokenize"},
     {"/lora-adapters", kOneModel},
-    {"/models/load", kOneModel},
-    {"/models/unload", kOneModel},
     // vLLM, SGLang, text-generation-inference, text-embeddings-inference
     {"/generate_stream", kCompletions},
     {"/invocations", kChat},

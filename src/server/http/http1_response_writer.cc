@@ -11,6 +11,7 @@ Http1ResponseWriter::Http1ResponseWriter(std::shared_ptr<Session> session, Reque
     : TrackedResponseWriter(session->executor(), std::move(request), options.received_at, session->context_),
       session_(std::move(session)),
       output_bound_(context().limits.output_buffer_bytes.max),
+      encoding_(&context().events),
       options_(options) {
   std::vector<Header> headers;
   context().cors.add_headers(this->request(), headers);
@@ -29,7 +30,7 @@ void Http1ResponseWriter::respond(Response response) {
 void Http1ResponseWriter::begin_stream() {
   if (state() != State::kOpen) return;
   options_.keep_alive &= !context().draining && !options_.is_http_1_0;
-  send_head(context().events.head(), options_.is_http_1_0 ? BodyFraming::kUntilClose : BodyFraming::kChunked,
+  send_head(encoding_->head(), options_.is_http_1_0 ? BodyFraming::kUntilClose : BodyFraming::kChunked,
             State::kStreaming);
 }
 
@@ -56,8 +57,12 @@ void Http1ResponseWriter::send_head(const Response& response, BodyFraming framin
 
 void Http1ResponseWriter::write(std::span<const Event> events) {
   std::string piece;
-  for (const Event& event : events) context().events.append(event, piece);
+  for (const Event& event : events) encoding_->append(event, piece);
   write_piece(piece);
+}
+
+void Http1ResponseWriter::ping() {
+  if (!encoding_->ping.empty()) write_piece(encoding_->ping);
 }
 
 void Http1ResponseWriter::write_piece(std::string_view piece) {

@@ -25,11 +25,12 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
   Http1ResponseWriter(std::shared_ptr<Session> session, Request request, const Options& options);
 
   void respond(Response response) override;
+  void encode_events(const EventEncoding& encoding) override { encoding_ = &encoding; }
   void begin_stream() override;
   void write(std::span<const Event> events) override;
   bool begin_body(Response head, std::int64_t num_bytes) override;
   void write_body(std::string bytes) override;
-  void ping() override { write_piece(context().events.ping); }
+  void ping() override;
   void end_stream() override { end_stream(options_.keep_alive); }
   void fail_stream() override;
   void when_sent(std::function<void()> callback) override;
@@ -50,6 +51,7 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
 
   std::shared_ptr<Session> session_;
   OutputBound output_bound_;
+  const EventEncoding* encoding_;
   Options options_;
   BodyFraming framing_ = BodyFraming::kLength;
 };

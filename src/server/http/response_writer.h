@@ -49,6 +49,9 @@ class ResponseWriter {
 
   virtual void respond(Response response) = 0;
 
+  // How HTTP carries the events of this answer's stream, before it begins; without it, as the server does. Other
+  // carriers have a form of their own. `encoding` outlives the writer.
+  virtual void encode_events(const EventEncoding& /*encoding*/) {}
   // Sends the head; the events follow.
   virtual void begin_stream() = 0;
   // These go together: a reader gets all of them at once, or loses the stream.

@@ -1,32 +1,25 @@
 // POST /v1/messages
 
 #include <utility>
-#include <vector>
 
+#include "server/api/answer_start.h"
 #include "server/api/anthropic/messages_format.h"
 #include "server/api/anthropic/messages_request.h"
-#include "server/api/chat_prompt.h"
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
-#include "server/api/generation.h"
-#include "server/api/tool_calls/tool_guide.h"
 
 namespace kvasir::server::api {
 namespace {
 
 ApiStatus start_messages(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const MessagesRequest request, read_request(context, *writer, parse_messages_request));
-  KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
-  wanted.client_id = context.ids.next("msg_");
-  KVASIR_TRY(ToolCallReading tool_calls, guided_tool_calls(context, request, wanted, *writer));
+  KVASIR_TRY(ChatStart start, start_of_chat(context, request, *writer, context.ids.next("msg_")));
   auto format = std::make_unique<MessagesFormat>(
-      MessagesFormat::Options{.id = wanted.client_id,
+      MessagesFormat::Options{.id = start.wanted.client_id,
                               .model = context.model_name,
-                              .tool_calls = std::move(tool_calls)},
+                              .tool_calls = std::move(start.tool_calls)},
       context.ids);
-  std::vector<Request> requests;
-  requests.push_back(std::move(wanted));
-  Generation::start(context, writer, request, std::move(format), std::move(requests));
+  answer_one(context, writer, request, std::move(format), std::move(start.wanted));
   return {};
 }
 

@@ -171,6 +171,11 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"thinking_token_budget", "integer", {}, "another name for thinking_budget", read_thinking_budget},
     {"reasoning_budget", "integer", {}, "another name for thinking_budget", read_thinking_budget},
 
+    {"timings_per_token",
+     "boolean",
+     {},
+     "how long the prompt and the answer took, also in each piece of a stream",
+     read_boolean<&ChatRequest::timings_per_token>},
     {"prediction", "object", {}, "accepted; it only makes answers faster", read_unused<object_of>},
     {"verbosity", "string", {}, "left out: the model decides how much it says", kLeftOut},
     {"web_search_options", "object", {}, "left out: no request makes the server fetch", read_web_search},

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/openai/logprobs_json.h"
+#include "server/api/timings_json.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -91,6 +92,10 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
   }
   json.key("usage");
   write_usage(json, usage, num_reasoning_tokens());
+  if (options_.timings) {
+    json.key("timings");
+    write_timings(json, usage, choices.back().cost);
+  }
   json.end_object();
   return body;
 }
@@ -98,6 +103,7 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
 void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                                http::Events& events) {
   Stream& stream = streams_[static_cast<std::size_t>(choice)];
+  cost_ = output.cost;
   if (!std::exchange(stream.has_begun, true)) {
     const std::string nothing;
     append_chunk({.choice = choice, .has_role = true, .content = &nothing}, usage, events);
@@ -199,6 +205,10 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, http::Even
     json.member_null("finish_reason");
   }
   json.end_object().end_array();
+  if (options_.timings) {
+    json.key("timings");
+    write_timings(json, usage, cost_);
+  }
   end_chunk(json, options_.header, usage, num_reasoning_tokens());
   events.push_back({.data = std::move(chunk)});
 }

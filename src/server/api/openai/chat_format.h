@@ -26,6 +26,7 @@ class ChatFormat final : public AnswerFormat {
     std::int32_t num_choices = 1;
     bool logprobs = false;
     bool prompt_logprobs = false;
+    bool timings = false;
     ToolCallReading tool_calls;
     std::vector<ToolOrigin> tool_origins;
   };
@@ -71,6 +72,7 @@ class ChatFormat final : public AnswerFormat {
   const text::Tokenizer& tokenizer_;
   IdSource& ids_;
   std::vector<Stream> streams_;  // by choice
+  RequestCost cost_;             // of the stream so far
 };
 
 }  // namespace kvasir::server::api

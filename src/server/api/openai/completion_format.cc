@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/api/timings_json.h"
+
 namespace kvasir::server::api {
 namespace {
 
@@ -67,6 +69,10 @@ std::string CompletionFormat::whole(const std::vector<ChoiceResult>& choices, co
   }
   json.end_array().key("usage");
   write_usage(json, usage);
+  if (options_.timings) {
+    json.key("timings");
+    write_timings(json, usage, choices.back().cost);
+  }
   json.end_object();
   return body;
 }
@@ -87,6 +93,10 @@ void CompletionFormat::append_events(std::int32_t choice, const RequestOutput& o
   begin_answer(json, options_.header, kObject).key("choices").begin_array();
   write_piece(json, piece);
   json.end_object().end_array();
+  if (options_.timings) {
+    json.key("timings");
+    write_timings(json, usage, output.cost);
+  }
   end_chunk(json, options_.header, usage);
   events.push_back({.data = std::move(chunk)});
 }

@@ -27,6 +27,7 @@ class CompletionFormat final : public AnswerFormat {
     std::int32_t choices_per_prompt = 1;
     bool logprobs = false;
     bool prompt_logprobs = false;  // in vLLM's shape
+    bool timings = false;
     bool render_special = false;
     std::vector<EchoedPrompt> echo;  // one a prompt, or none at all
   };

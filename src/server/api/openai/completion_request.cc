@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "server/api/tool_choice.h"
 
@@ -57,13 +58,29 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
      "no call is forced: tools are of chats",
      read_choice_without_tools},
     {"functions", "array", {}, "left out: tools are of chats", kLeftOut},
-    {"suffix", "string", {}, "refused: nothing is filled in yet", read_unsupported<CompletionRequest>},
+    {"suffix",
+     "string",
+     {},
+     "the answer fills the place between prompt and suffix; only of models with tokens for that",
+     read_string<&CompletionRequest::suffix>},
+    {"timings_per_token",
+     "boolean",
+     {},
+     "how long the prompt and the answer took, also in each piece of a stream",
+     read_boolean<&CompletionRequest::timings_per_token>},
 });
 
 ApiStatus check(CompletionRequest& request, Warnings& warnings) {
   KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.prompts.empty()) return bad_request("prompt is missing", "prompt", "missing_parameter");
   if (request.guide && request.echo) return bad_request("echo: the form of an answer leaves no room for the prompt", "echo");
+  if (request.suffix.empty()) return {};
+  if (request.echo) return bad_request("echo: an answer before a suffix does not begin with the prompt", "echo");
+  for (const PlainPrompt& prompt : request.prompts) {
+    if (!std::holds_alternative<std::string>(prompt.content)) {
+      return bad_request("suffix: the prompt before it must be a string", "suffix");
+    }
+  }
   return {};
 }
 

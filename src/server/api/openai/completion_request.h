@@ -14,6 +14,8 @@ namespace kvasir::server::api {
 
 struct CompletionRequest : GenerationRequest {
   std::vector<PlainPrompt> prompts;  // not empty once parsed
+  std::string suffix;                // what follows the place that the answer fills in; empty: it goes on
+  bool timings_per_token = false;
   bool echo = false;
   bool add_special_tokens = true;  // BOS where the model wants it
   bool parse_special = true;       // control tokens in a string prompt mean themselves

@@ -1,6 +1,11 @@
 // POST /v1/completions
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
+#include "server/api/fim_prompt.h"
 #include "server/api/generation.h"
 #include "server/api/openai/completion_format.h"
 #include "server/api/openai/completion_request.h"
@@ -14,6 +19,18 @@ CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const Pl
   return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
 }
 
+ApiResult<std::vector<TokenId>> completion_tokens(const ApiContext& context, const CompletionRequest& request,
+                                                  const PlainPrompt& prompt, Warnings& warnings) {
+  if (request.suffix.empty()) {
+    return encode_prompt(prompt, context.engine,
+                         {.parse_special = request.parse_special, .add_special = request.add_special_tokens},
+                         EmptyText::kBegins);
+  }
+  const FimParts parts{
+      .prefix = std::get<std::string>(prompt.content), .suffix = request.suffix, .middle = {}, .chunks = {}};
+  return fim_prompt(context, parts, request.sampling.max_tokens, "suffix", warnings);
+}
+
 ApiStatus start_completions(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const CompletionRequest request, read_request(context, *writer, parse_completion_request));
   const text::Tokenizer* tokenizer = context.engine.tokenizer();
@@ -23,15 +40,13 @@ ApiStatus start_completions(ApiContext& context, const Writer& writer) {
       .choices_per_prompt = request.sampling.n,
       .logprobs = request.sampling.logprobs.has_value(),
       .prompt_logprobs = request.sampling.prompt_logprobs.has_value() && !request.echo,
+      .timings = request.timings_per_token,
       .render_special = !request.sampling.skip_special_tokens,
       .echo = {}};
   std::vector<Request> requests;
   Warnings warnings;
   for (const PlainPrompt& prompt : request.prompts) {
-    KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, context.engine,
-                                                       {.parse_special = request.parse_special,
-                                                        .add_special = request.add_special_tokens},
-                                                       EmptyText::kBegins));
+    KVASIR_TRY(std::vector<TokenId> ids, completion_tokens(context, request, prompt, warnings));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, writer->request().tenant, context.kv, std::move(ids));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.

@@ -13,6 +13,19 @@ ApiStatus read_model(const FieldInput& field, TokenizeRequest& request) {
   return {};
 }
 
+// llama-server adds no BOS to what it calls so.
+ApiStatus read_content_text(const FieldInput& field, TokenizeRequest& request) {
+  KVASIR_TRY(request.prompt, string_of(field));
+  if (!request.says_special) request.add_special_tokens = false;
+  return {};
+}
+
+ApiStatus read_add_special(const FieldInput& field, TokenizeRequest& request) {
+  KVASIR_TRY(request.add_special_tokens, boolean_of(field));
+  request.says_special = true;
+  return {};
+}
+
 ApiStatus read_tokens(const FieldInput& field, DetokenizeRequest& request) {
   KVASIR_TRY(request.tokens, token_ids_of(field));
   return {};
@@ -21,17 +34,9 @@ ApiStatus read_tokens(const FieldInput& field, DetokenizeRequest& request) {
 constexpr auto kTokenizeFields = std::to_array<Field<TokenizeRequest>>({
     {"model", "string", {}, "whose tokens; absent: those of the one there is", read_model},
     {"prompt", "string", {}, "the text; or messages", read_string<&TokenizeRequest::prompt>},
-    {"content", "string", {}, "another name for prompt", read_string<&TokenizeRequest::prompt>},
-    {"add_special_tokens",
-     "boolean",
-     {},
-     "BOS where the model wants it; not of messages",
-     read_boolean<&TokenizeRequest::add_special_tokens>},
-    {"add_special",
-     "boolean",
-     {},
-     "another name for add_special_tokens",
-     read_boolean<&TokenizeRequest::add_special_tokens>},
+    {"content", "string", {}, "another name for prompt; no BOS then, unless add_special is true", read_content_text},
+    {"add_special_tokens", "boolean", {}, "BOS where the model wants it; not of messages", read_add_special},
+    {"add_special", "boolean", {}, "another name for add_special_tokens", read_add_special},
     {"parse_special",
      "boolean",
      {},
@@ -42,6 +47,11 @@ constexpr auto kTokenizeFields = std::to_array<Field<TokenizeRequest>>({
      {},
      "also what each token says",
      read_boolean<&TokenizeRequest::return_token_strs>},
+    {"with_pieces",
+     "boolean",
+     {},
+     "each token as an object with id and piece, which is bytes where it is a part of a character",
+     read_boolean<&TokenizeRequest::with_pieces>},
 });
 
 constexpr auto kDetokenizeFields = std::to_array<Field<DetokenizeRequest>>({

@@ -15,8 +15,10 @@ namespace kvasir::server::api {
 struct TokenizeRequest : ChatRequest {
   std::optional<std::string> prompt;
   bool add_special_tokens = true;  // BOS where the model wants it; a template brings its own
+  bool says_special = false;       // the request says that
   bool parse_special = true;       // control tokens in the prompt mean themselves
   bool return_token_strs = false;
+  bool with_pieces = false;        // llama-server's form: each token with its text
 };
 
 struct DetokenizeRequest {

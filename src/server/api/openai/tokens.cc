@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
+#include "base/utf8.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
@@ -29,12 +30,16 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Token
 
 constexpr std::int64_t kAnswerFrameBytes = 256;  // around what it is about
 
+constexpr std::int64_t kPieceFrameBytes = 24;  // around a token with its text
+
 std::int64_t tokens_json_bytes(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer,
-                               bool with_strings) {
+                               const TokenizeRequest& request) {
   std::int64_t bytes = kAnswerFrameBytes;
   for (const TokenId token : tokens) {
     bytes += std::ssize(fmt::format_int(token)) + 1;
-    if (with_strings) bytes += json_string_bytes(tokenizer.decode_token(token, true)) + 1;
+    const std::int64_t text_bytes = json_string_bytes(tokenizer.decode_token(token, true)) + 1;
+    if (request.return_token_strs) bytes += text_bytes;
+    if (request.with_pieces) bytes += text_bytes + kPieceFrameBytes;
   }
   return bytes;
 }
@@ -46,13 +51,22 @@ std::int64_t text_bytes_of(std::span<const TokenId> tokens, const text::Vocab& v
   return bytes;
 }
 
+// A part of a character is a list of bytes.
+JsonWriter& write_piece(JsonWriter& json, TokenId token, std::string_view piece) {
+  json.begin_object().member("id", token).key("piece");
+  if (is_valid_utf8(piece)) return json.value(piece).end_object();
+  json.begin_array();
+  for (const char byte : piece) json.value(static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  return json.end_array().end_object();
+}
+
 ApiStatus tokenize(const ApiContext& context, http::ResponseWriter& writer) {
   KVASIR_TRY(const TokenizeRequest request, read_request(context, writer, parse_tokenize_request));
   KVASIR_CHECKED(admit(context, writer, 0));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
   RequestMemory::Share memory(context.memory, writer.request().tenant.name);
-  const std::int64_t answer_bytes = tokens_json_bytes(tokens, *tokenizer, request.return_token_strs);
+  const std::int64_t answer_bytes = tokens_json_bytes(tokens, *tokenizer, request);
   KVASIR_CHECKED(plan_answer(writer, answer_bytes, memory));
   http::Response response;
   response.body.reserve(static_cast<std::size_t>(answer_bytes));
@@ -60,7 +74,9 @@ ApiStatus tokenize(const ApiContext& context, http::ResponseWriter& writer) {
   json.begin_object().member("count", tokens.size());
   json.member("max_model_len", context.engine.model_info().max_model_len_tokens);
   json.key("tokens").begin_array();
-  for (const TokenId token : tokens) json.value(token);
+  for (const TokenId token : tokens) {
+    request.with_pieces ? write_piece(json, token, tokenizer->decode_token(token, true)) : json.value(token);
+  }
   json.end_array().key("token_strs");
   if (request.return_token_strs) {
     json.begin_array();

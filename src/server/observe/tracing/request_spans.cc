@@ -49,9 +49,17 @@ std::string_view operation_of(std::string_view route) {
       {"/v1/chat/completions", "chat"},
       {"/v1/responses", "chat"},
       {"/v1/messages", "chat"},
+      {"/api/chat", "chat"},
       {"/v1/completions", "text_completion"},
+      {"/api/generate", "text_completion"},
+      {"/completion", "text_completion"},
+      {"/infill", "text_completion"},
       {"/v1/generate", "text_completion"},
       {"/v1/embeddings", "embeddings"},
+      {"/api/embed", "embeddings"},
+      {"/api/embeddings", "embeddings"},
+      {"/embedding", "embeddings"},
+      {"/embeddings", "embeddings"},
   });
   for (const auto& [known, operation] : kOperations) {
     if (route == known) return operation;

@@ -1,0 +1,81 @@
+// POST /api/pull and DELETE /api/delete
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
+#include "server/api/ollama/json_lines.h"
+#include "server/api/ollama/model_lookup.h"
+#include "server/api/ollama/models_request.h"
+
+namespace kvasir::server::api {
+namespace {
+
+// No request makes the server fetch or delete unless an operator's key comes with it, or the server was told so.
+ApiStatus check_may_change_models(const ApiContext& context, const http::ResponseWriter& writer) {
+  const auth::Tenant& tenant = writer.request().tenant;
+  const bool has_operators_key = !tenant.name.empty() && tenant.is_operator;
+  if (context.allows_pull || has_operators_key) return {};
+  return std::unexpected(ApiError{403,
+                                  "models are pulled and deleted by an operator's key, or where the server was started "
+                                  "with --allow-pull",
+                                  {},
+                                  "forbidden"});
+}
+
+void respond_with_status(const Writer& writer, bool is_stream, std::string_view status) {
+  http::Event event;
+  JsonWriter(event.data).begin_object().member("status", status).end_object();
+  if (!is_stream) return writer->respond({.body = std::move(event.data)});
+  writer->encode_events(kJsonLines);
+  writer->begin_stream();
+  writer->write({&event, 1});
+  writer->end_stream();
+}
+
+ApiStatus start_pull(const ApiContext& context, const Writer& writer) {
+  KVASIR_CHECKED(check_may_change_models(context, *writer));
+  Warnings warnings;
+  KVASIR_TRY(const OllamaModelRequest request, parse_ollama_pull(writer->request().body, context.limits, warnings));
+  add_warnings(warnings, *writer);
+  if (!check_model(context, request.model)) {
+    return bad_request(fmt::format("this server has {} alone: `kvasir pull {}` fetches another, and a server of its own "
+                                   "serves it",
+                                   context.model_name, printable(request.model)),
+                       "model");
+  }
+  respond_with_status(writer, request.stream, "success");
+  return {};
+}
+
+ApiStatus start_delete(const ApiContext& context, const Writer& writer) {
+  KVASIR_CHECKED(check_may_change_models(context, *writer));
+  KVASIR_CHECKED(read_ollama_request(context, *writer, parse_ollama_delete));
+  return std::unexpected(
+      ApiError{409, fmt::format("{} is being served and stays", context.model_name), "model", "model_in_use"});
+}
+
+}  // namespace
+
+extern const Endpoint kOllamaPull = {
+    .method = "POST",
+    .pattern = "/api/pull",
+    .meaning = "whether a model is there; 403 without an operator's key or `--allow-pull`",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start_pull(context, writer), *writer); },
+    .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_pull_fields()), .shared = {}}; },
+};
+
+extern const Endpoint kOllamaDelete = {
+    .method = "DELETE",
+    .pattern = "/api/delete",
+    .meaning = "refused: the model that is served stays; 403 without an operator's key or `--allow-pull`",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start_delete(context, writer), *writer); },
+    .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_delete_fields()), .shared = {}}; },
+};
+
+}  // namespace kvasir::server::api
