@@ -80,7 +80,7 @@ ApiResult<std::size_t> named_model(const ApiContext& context, const Writer& writ
   return index;
 }
 
-void answer_unload(const ApiContext& context, const Writer& writer) {
+void unload_model(const ApiContext& context, const Writer& writer) {
   const auto index = named_model(context, writer);
   if (!index) return respond_unless(std::unexpected(index.error()), *writer);
   const bool was_loaded = context.models->unload(*index);
@@ -94,7 +94,7 @@ void answer_unload(const ApiContext& context, const Writer& writer) {
 }
 
 // Answers when it is loaded.
-void answer_load(const ApiContext& context, const Writer& writer) {
+void load_model(const ApiContext& context, const Writer& writer) {
   const auto index = named_model(context, writer);
   if (!index) return respond_unless(std::unexpected(index.error()), *writer);
   context.models->acquire(*index, [&context, writer, index = *index](ApiResult<ServedModels::Lease> lease) {
@@ -126,7 +126,7 @@ extern const Endpoint kLoadModel = {
     .method = "POST",
     .pattern = "/v1/models/load",
     .meaning = "load a model of the server before somebody asks it; for operators",
-    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_load(context, writer); },
+    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { load_model(context, writer); },
     .fields = fields_of_named,
     .is_of_server = true,
 };
@@ -135,7 +135,7 @@ extern const Endpoint kUnloadModel = {
     .method = "POST",
     .pattern = "/v1/models/unload",
     .meaning = "give a model's memory back when its requests have ended; for operators",
-    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_unload(context, writer); },
+    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { unload_model(context, writer); },
     .fields = fields_of_named,
     .is_of_server = true,
 };
