@@ -19,9 +19,6 @@
 #include "http_client.h"
 #include "running_server.h"
 #include "server/api/anthropic/messages_request.h"
-#include "server/api/llama/llama_request.h"
-#include "server/api/ollama/embed_request.h"
-#include "server/api/ollama/ollama_request.h"
 #include "server/api/openai/chat_fields.h"
 #include "server/api/openai/completion_request.h"
 #include "server/api/openai/embedding_request.h"
@@ -56,17 +53,11 @@ void add_fields(std::span<const api::Field<Target>> rows, std::vector<FieldRow>&
 }
 
 template <class Target>
-Api make_own_api(std::string path, std::map<std::string, std::string> base, std::span<const api::Field<Target>> own) {
-  Api made{std::move(path), std::move(base), {}};
-  add_fields(own, made.fields);
-  return made;
-}
-
-template <class Target>
 Api make_api(std::string path, std::map<std::string, std::string> base,
              std::span<const api::Field<Target>> own) {
-  Api made = make_own_api(std::move(path), std::move(base), own);
-  add_fields(api::generation_fields(), made.fields);
+  Api made{std::move(path), std::move(base), {}};
+  add_fields(own, made.fields);
+  if (made.path != "/v1/embeddings") add_fields(api::generation_fields(), made.fields);
   return made;
 }
 
@@ -87,12 +78,8 @@ const std::vector<Api>& apis() {
       make_api("/v1/generate", {{"prompt", "\"Hi\""}, {"max_tokens", "1"}}, api::text_fields()),
       make_api("/v1/responses", {{"input", "\"Hi\""}, {"max_output_tokens", "1"}}, api::responses_fields()),
       make_api("/v1/messages", {{"messages", messages}, {"max_tokens", "1"}}, api::messages_fields()),
-      make_own_api("/v1/embeddings", {{"input", "\"Hi\""}}, api::embedding_fields()),
+      make_api("/v1/embeddings", {{"input", "\"Hi\""}}, api::embedding_fields()),
       make_rank_api("/v1/rerank", {{"query", "\"Hi\""}, {"documents", R"(["a"])"}}, api::rerank_fields()),
-      make_own_api("/api/chat", {{"messages", messages}}, api::ollama_chat_fields()),
-      make_own_api("/api/generate", {{"prompt", "\"Hi\""}}, api::ollama_generate_fields()),
-      make_own_api("/api/embed", {{"input", "\"Hi\""}}, api::ollama_embed_fields()),
-      make_api("/completion", {{"prompt", "\"Hi\""}, {"n_predict", "1"}}, api::llama_completion_fields()),
       make_rank_api("/v1/score", {{"text_1", "\"Hi\""}, {"text_2", "\"a\""}}, api::score_fields()),
   };
   return all;

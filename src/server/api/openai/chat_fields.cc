@@ -89,6 +89,15 @@ ApiStatus read_answer_bound(const FieldInput& field, ChatRequest& request) {
   return {};
 }
 
+ApiStatus read_timings(const FieldInput& field, ChatRequest& request) {
+  if (field.json.is_bool()) {
+    request.timings_per_token = field.json.get_bool().value();
+  } else {
+    warn_ignored(field, "it is no boolean");
+  }
+  return {};
+}
+
 // Even {} asks for a search.
 ApiStatus read_web_search(const FieldInput& field, ChatRequest&) {
   field.warn(fmt::format(" is {}", field.meaning));
@@ -175,7 +184,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
      "boolean",
      {},
      "how long the prompt and the answer took, also in each piece of a stream",
-     read_boolean<&ChatRequest::timings_per_token>},
+     read_timings},
     {"prediction", "object", {}, "accepted; it only makes answers faster", read_unused<object_of>},
     {"verbosity", "string", {}, "left out: the model decides how much it says", kLeftOut},
     {"web_search_options", "object", {}, "left out: no request makes the server fetch", read_web_search},

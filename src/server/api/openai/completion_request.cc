@@ -30,6 +30,21 @@ ApiStatus read_logprobs(const FieldInput& field, CompletionRequest& request) {
   return {};
 }
 
+ApiStatus read_suffix(const FieldInput& field, CompletionRequest& request) {
+  if (!field.json.is_string() && !field.json.is_object() && asks_for_nothing(field.json)) return {};
+  KVASIR_TRY(request.suffix, string_of(field));
+  return {};
+}
+
+ApiStatus read_timings(const FieldInput& field, CompletionRequest& request) {
+  if (field.json.is_bool()) {
+    request.timings_per_token = field.json.get_bool().value();
+  } else {
+    warn_ignored(field, "it is no boolean");
+  }
+  return {};
+}
+
 constexpr auto kLeftOut = &read_ignored<CompletionRequest>;
 
 constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
@@ -62,12 +77,12 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
      "string",
      {},
      "the answer fills the place between prompt and suffix; only of models with tokens for that",
-     read_string<&CompletionRequest::suffix>},
+     read_suffix},
     {"timings_per_token",
      "boolean",
      {},
      "how long the prompt and the answer took, also in each piece of a stream",
-     read_boolean<&CompletionRequest::timings_per_token>},
+     read_timings},
 });
 
 ApiStatus check(CompletionRequest& request, Warnings& warnings) {
