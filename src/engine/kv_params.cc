@@ -119,7 +119,7 @@ Status validate(const KvParams& kv) {
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
   if (usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
   const std::int64_t allowed_bytes = kv.budget_bytes * std::max(num_choices, 1);
-  const bool is_share = usage.share() > kv.budget;
+  const bool is_share = kv.budget < 1.0 && usage.share() > kv.budget;
   const bool is_beyond = is_share || (allowed_bytes > 0 && usage.bytes > allowed_bytes);
   if (!is_beyond) return std::nullopt;
   const std::string kept = is_share ? fmt::format("{:.0f}% of its size in f16, the budget is {:.0f}%", 100 * usage.share(), 100 * kv.budget)
