@@ -36,12 +36,12 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar gramm
     return edge.kind == Edge::Kind::kTerminal && grammar_.terminals[edge.value].mark.is_record();
   };
   has_records_ = std::ranges::any_of(grammar_.nodes, [&](const Node& node) { return std::ranges::any_of(node.edges, is_recorded); });
+  terms_->end_compile();
   here_.boundary = rows_.start();
   start_ = intern(here_);
   here_.at_text_start = vocabulary_->at_text_start() != nullptr;
   first_start_ = intern(here_);
   note_exhaustion();
-  terms_->end_compile();
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(

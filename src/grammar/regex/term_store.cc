@@ -105,6 +105,9 @@ TermStore::Term TermStore::described(const Parts& parts) const {
   term.has_counter = (parts.kind == TermKind::kRepeat &&
                       (parts.min > 1 || (parts.max > 1 && parts.max != kUnbounded))) ||
                      std::ranges::any_of(parts.children, [&](TermId child) { return terms_[child].has_counter; });
+  if (parts.kind == TermKind::kConcat && is_nullable_child(parts.children[0])) {
+    term.num_open = static_cast<std::uint16_t>(terms_[parts.children[1]].num_open + 1);
+  }
   term.num_children = static_cast<std::uint32_t>(parts.children.size());
   measure(parts, term);
   return term;
@@ -119,6 +122,10 @@ TermId TermStore::intern(const Parts& parts) {
     return kNothing;
   }
   Term term = described(parts);
+  if (term.num_open > kMaxOpen) {
+    is_exhausted_ = true;
+    return kNothing;
+  }
   term.first_child = static_cast<std::uint32_t>(children_.size());
   const std::vector<TermId> copied(parts.children.begin(), parts.children.end());  // perhaps of children_
   children_.insert(children_.end(), copied.begin(), copied.end());

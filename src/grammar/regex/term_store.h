@@ -21,8 +21,8 @@ namespace kvasir::grammar {
 
 // Makes languages. A language is made once: the same parts give the same number. Counters are never unrolled.
 //
-// A store holds at most `max_terms`. Beyond that it is exhausted for good: every result is kNothing, and whoever
-// asked has to look at is_exhausted() before the result is used.
+// A store holds at most `max_terms`, and no 257 parts in a row that may be empty. Beyond that it is exhausted for good:
+// every result is kNothing, and whoever asked has to look at is_exhausted() before the result is used.
 //
 // Thread safety: none.
 class TermStore {
@@ -99,6 +99,7 @@ class TermStore {
     bool is_nullable = false;
     bool is_surely_alive = false;
     bool has_counter = false;      // a kRepeat that counts is inside
+    std::uint16_t num_open = 0;    // kConcat: parts from the first on that may be empty
     std::uint32_t min = 0;         // kRepeat; kClass: place in classes_; kWord: place in word_begins_
     std::uint32_t max = 0;         // kRepeat; kWord: bytes
     std::uint32_t first_child = 0;
@@ -129,6 +130,7 @@ class TermStore {
   TermId intern(const Parts& parts);
   bool has_parts(TermId term, const Parts& parts) const;
   static constexpr std::size_t kWorkOfTerm = 60;  // that a store has room for
+  static constexpr std::uint16_t kMaxOpen = 256;  // each step looks at all of them, and at all that follow each
   static std::uint64_t hash_of(const Parts& parts);
   Term described(const Parts& parts) const;
   std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;

@@ -94,7 +94,7 @@ Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::s
         KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
         KVASIR_TRY(part, context.algebra().both(part, *without));
       }
-      left.add(part);
+      left.add(std::move(part));
     }
     alone = left.take();
   }
@@ -109,8 +109,8 @@ Status read_one_of(KeywordContext& context, const JsonValue& keyword) {
   if (context.is_complement()) return read_complement_of_one_of(context, keyword);
   CellUnion result;
   for (std::size_t i = 0; i < keyword.children.size(); ++i) {
-    KVASIR_TRY(const Cells alone, alone_in(context, keyword, i));
-    result.add(alone);
+    KVASIR_TRY(Cells alone, alone_in(context, keyword, i));
+    result.add(std::move(alone));
   }
   context.set_result(result.take());
   return {};

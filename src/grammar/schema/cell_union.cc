@@ -92,15 +92,15 @@ void CellUnion::add_new(Cell cell, std::vector<Cell>& cells, IdTable& places) {
   cells.push_back(std::move(cell));
 }
 
-void CellUnion::add(const Cells& cells) {
+void CellUnion::add(Cells cells) {
   cells_.has_null = cells_.has_null || cells.has_null;
   cells_.has_true = cells_.has_true || cells.has_true;
   cells_.has_false = cells_.has_false || cells.has_false;
   cells_.is_narrowed = cells_.is_narrowed || cells.is_narrowed;
-  for (const NumberSet& set : cells.numbers) add(set);
+  for (NumberSet& set : cells.numbers) add(std::move(set));
   for (const StringCell& cell : cells.strings) add(cell);
-  for (const ArrayCell& cell : cells.arrays) add(cell);
-  for (const ObjectCell& cell : cells.objects) add(cell);
+  for (ArrayCell& cell : cells.arrays) add(std::move(cell));
+  for (ObjectCell& cell : cells.objects) add(std::move(cell));
 }
 
 }  // namespace kvasir::grammar

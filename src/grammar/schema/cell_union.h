@@ -21,7 +21,7 @@ class CellUnion {
   CellUnion() = default;
   explicit CellUnion(const Cells& first) { add(first); }
 
-  void add(const Cells& cells);
+  void add(Cells cells);
   void add(NumberSet set) { add_new(std::move(set), cells_.numbers, numbers_); }
   void add(StringCell cell) { add_new(std::move(cell), cells_.strings, strings_); }
   void add(ArrayCell cell) { add_new(std::move(cell), cells_.arrays, arrays_); }
