@@ -148,6 +148,7 @@ Result<grammar::Grammar> grammar_beside_calls(const Guide& guide, std::span<cons
   if (guide.kind == Guide::Kind::kJsonSchema) {
     KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
     text.schema = guide.text;
+    text.options = schema_options(guide);
   } else {
     KVASIR_TRY(text.texts, texts_of(guide, store));
   }

@@ -150,7 +150,7 @@ class AnswerWriter {
     KVASIR_TRY(schema_, read_json(text.schema));
     Derivatives derivatives(store_);
     SchemaEvaluator evaluator(*schema_, store_, derivatives);
-    SchemaLowering lowering(evaluator, builder_, {});
+    SchemaLowering lowering(evaluator, builder_, text.options);
     lowering.set_form(std::make_unique<ConfinedJson>(lowering, allowed));
     KVASIR_TRY(const RuleId rule, lowering.lower(evaluator.name_of(*schema_)));
     if (!builder_.rules_with_text()[rule]) {

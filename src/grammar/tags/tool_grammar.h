@@ -6,6 +6,7 @@
 
 #include "grammar/ir/grammar.h"
 #include "grammar/regex/term_store.h"
+#include "grammar/schema/schema_options.h"
 #include "grammar/tags/mark_writer.h"
 #include "kvasir/result.h"
 #include "kvasir/tool_guide.h"
@@ -19,6 +20,7 @@ inline constexpr std::size_t kMaxToolTerms = 400'000;
 struct AnswerText {
   bool is_free = true;           // any text; calls may follow it
   std::string_view schema = {};  // a value that satisfies this JSON Schema; empty: one of `texts`
+  SchemaOptions options = {};    // of the schema
   TermId texts = kNothing;
 };
 
