@@ -13,6 +13,10 @@
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/shipped/shipped_grammars.h"
+#include "server/api/tool_calls/detect_syntax.h"
+#include "server/api/tool_calls/reasoning_block.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace kvasir::cli {
 namespace {
@@ -110,6 +114,18 @@ Result<std::optional<Guide>> make_guide(const GuideOptions& options) {
     return make_error(error.kind, fmt::format("{}: {}", guide->field, error.message), guide->field);
   }
   return guide;
+}
+
+void allow_reasoning(const Engine& engine, Request& request) {
+  const text::Tokenizer& tokenizer = *engine.tokenizer();
+  const bool has_begun = server::api::ends_in_reasoning(request.prompt_token_ids, tokenizer, /*is_continued=*/false);
+  request.guide->reasoning = server::api::reasoning_before_answer(
+      server::api::detect_reasoning_marks(*engine.chat_template(), tokenizer), has_begun, /*may_think=*/true);
+  if (!request.guide->reasoning) return;
+  for (const std::string& mark : {request.guide->reasoning->open, request.guide->reasoning->close}) {
+    const TokenId token = mark.empty() ? kNoToken : tokenizer.vocab().find(mark);
+    if (token != kNoToken) request.sampling.shown_special_tokens.push_back(token);
+  }
 }
 
 }  // namespace kvasir::cli

@@ -3,9 +3,11 @@
 
 #include <CLI/App.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kvasir/engine.h"
 #include "kvasir/guide.h"
 #include "kvasir/result.h"
 
@@ -26,5 +28,9 @@ bool has_guide(const GuideOptions& options);
 // Nothing: any form will do. Errors: kBadFile for a file that cannot be read; kUsage and kUnmet for a guide that no
 // vocabulary makes right. The latter name the flag.
 Result<std::optional<Guide>> make_guide(const GuideOptions& options);
+
+// Lets a model that thinks do so before its guided answer, and shows the marks around. The prompt is a chat's. Requires:
+// the request has a guide, the engine a tokenizer and a template.
+void allow_reasoning(const Engine& engine, Request& request);
 
 }  // namespace kvasir::cli

@@ -50,6 +50,17 @@ class Guided(CommandLineTest):
         answer = self.answer("--regex", "\u0001\u0002\u0003")
         self.assertEqual(answer["guide"]["forced_tokens"], answer["completion_tokens"])
 
+    def test_a_model_that_thinks_does_so_before_the_form(self):
+        open_block = self.file("open.jinja", b"{{ messages[0].content }}<think>\n")
+        perhaps = self.file("perhaps.jinja", b"{{ messages[0].content }}{# <think> </think> #}")
+        for seed in range(3):
+            flags = ("--regex", "[0-9]{3}", "--seed", str(seed), "--temperature", "1", "--max-tokens", "40")
+            thought = self.answer(*flags, "--chat-template", open_block)
+            self.assertEqual(thought["finish_reason"], "length")  # a model of random weights does not close its thoughts
+            self.assertNotRegex(thought["text"], "^[0-9]{3}$")
+            self.assertRegex(self.answer(*flags, "--chat-template", perhaps)["text"], "^([0-9]{3}$|<think>)")
+            self.assertRegex(self.answer(*flags)["text"], "^[0-9]{3}$")
+
     def test_without_a_form_nothing_is_said_of_one(self):
         self.assertNotIn("guide", self.answer())
 

@@ -18,8 +18,4 @@ bool shows_tools(const ApiContext& context, const ChatRequest& request);
 // syntax's marks are shown to the reader from now on. Requires: the model has a tokenizer and a template.
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted);
 
-// Whether the prompt ends inside a block of reasoning, which the answer therefore goes on with. With `is_continued`
-// the prompt ends with the beginning of an answer, so there may be thoughts behind the mark.
-bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer, bool is_continued);
-
 }  // namespace kvasir::server::api
