@@ -42,6 +42,8 @@ struct Guide {
   std::optional<Reasoning> reasoning = {};
   // Calls may come instead, or have to (then of kText alone). Thoughts are theirs to say; `reasoning` does not count.
   std::optional<ToolGuide> tools = {};
+  // Nobody asked for it: a server answers without it where it cannot be compiled.
+  bool is_optional = false;
   std::string field = "guide";  // the request's field that has it, for errors
 };
 

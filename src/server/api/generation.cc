@@ -5,8 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "base/printable.h"
 #include "engine/kv_params.h"
 #include "engine/stop_token.h"
+#include "server/api/api_context.h"
+#include "server/api/warnings.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -132,11 +135,17 @@ void Generation::prepare_guide() {
 
 void Generation::on_guide(Result<CompiledGuide> compiled) {
   if (is_over_) return;
-  if (!compiled) {
+  if (!compiled && requests_.front().guide->is_optional) {
+    for (Request& request : requests_) request.guide.reset();
+    Warnings warnings;
+    warnings.add(printable_line(compiled.error().message) + ": calls are read and not guided");
+    add_warnings(warnings, *parts_.writer);
+  } else if (!compiled) {
     give_back();
     return fail_with(std::move(compiled).error());
+  } else {
+    for (Request& request : requests_) request.compiled_guide = *compiled;
   }
-  for (Request& request : requests_) request.compiled_guide = *compiled;
   submitted_at_ = Clock::now();
   begin_submitting();
 }

@@ -62,11 +62,12 @@ ApiStatus guide_tool_calls(KnownTools& known, const ChatRequest& request, const 
   if (!request.may_call_tools() || reading.syntax == nullptr) return {};
   const bool is_demanded = request.must_call_tools();
   const bool has_strict = std::ranges::any_of(request.tool_schemas, &ToolSchema::is_strict);
-  if (!is_demanded && !has_strict && !wanted.guide) return {};
   if (is_demanded && wanted.guide && wanted.guide->kind == Guide::Kind::kJsonSchema) {
     warnings.add(fmt::format("{} is left out: a call is demanded, so there is no text", wanted.guide->field));
     wanted.guide.reset();
   }
+  const bool is_optional = !is_demanded && !has_strict && !wanted.guide;
+  if (is_optional && reading.syntax->may_be_bare) return {};  // a text might be a call from its first character on
   if (wanted.guide) KVASIR_CHECKED(check_text_beside_calls(request, *reading.syntax));
   ToolGuide guide = {.family = std::string(reading.syntax->family),
                      .is_demanded = is_demanded,
@@ -81,6 +82,7 @@ ApiStatus guide_tool_calls(KnownTools& known, const ChatRequest& request, const 
   if (guide.tools.empty()) return {};
   add_thoughts(reading, request.thinking, guide);
   if (!wanted.guide) wanted.guide = Guide{.kind = Guide::Kind::kText, .field = request.choice_field};
+  wanted.guide->is_optional = is_optional;
   wanted.guide->tools = std::move(guide);
   return {};
 }

@@ -11,8 +11,8 @@
 
 namespace kvasir::server::api {
 
-// Guides the answers to `wanted` where the request demands a call, a tool is strict, or a text has a form: calls are
-// those of its tools, with arguments that satisfy their schemas. A schema that cannot be kept leaves its tool any object
+// Guides the answers to `wanted`: calls are those of its tools, with arguments that satisfy their schemas. Where calls need
+// no mark, only for a request that demands a call, has a strict tool, or says what form a text has. A schema that cannot be kept leaves its tool any object
 // and gives a warning. Errors (400): a strict tool has such a schema, or none of its calls can be written, and a call is
 // demanded; a form of the text beside a demanded call, or where calls need no mark.
 ApiStatus guide_tool_calls(KnownTools& known, const ChatRequest& request, const ToolCallReading& reading,
