@@ -47,7 +47,7 @@ struct EngineConfig {
   KvCacheType kv_cache_type = KvCacheType::kQ12;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
-  // Float matrices are quantised while they are loaded: "q8_0", "q4_0", "q4_k", "mxfp4"; empty: they stay as they are.
+  // Float matrices are quantised while they are loaded: "q8_0", "q4_0", "q4_k", "mxfp4", "bf16"; empty: as they are.
   std::string quantize = {};
   // Folder for a copy of the weights as the kernels read them, which later starts map instead of packing them again.
   // Empty or absent: none is kept.

@@ -101,7 +101,7 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
       "other logits");
   verb.add_option("--quantize", options.quantize,
                   "Quantise float weights (F32, F16, BF16) while loading; the embedding stays, the head becomes q8_0")
-      ->check(one_of({"q8_0", "q4_0", "q4_k", "mxfp4"}));
+      ->check(one_of({"q8_0", "q4_0", "q4_k", "mxfp4", "bf16"}));
   verb.add_option("--add-special-tokens", options.add_special_tokens,
                   "Whether BOS and EOS stand around texts, for a GGUF file that does not say")
       ->check(one_of({"yes", "no"}));

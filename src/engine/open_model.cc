@@ -34,26 +34,29 @@ bool is_bidirectional(const io::HfConfig& config) {
 
 }  // namespace
 
-OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTexts texts)
-    : source_(std::move(source)), texts_(std::move(texts)), generation_defaults_(read_sampling(source_->metadata())) {}
+OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source, std::string folder, io::FolderTexts texts)
+    : source_(std::move(source)),
+      folder_(std::move(folder)),
+      texts_(std::move(texts)),
+      generation_defaults_(read_sampling(source_->metadata())) {}
 
-Result<OpenedModel> OpenedModel::open_folder(const std::string& path) {
+Result<OpenedModel> OpenedModel::open_folder(const std::string& path, io::ComputedFloats floats) {
   KVASIR_TRY(const io::HfConfig config, io::HfConfig::open(path));
   const auto mapping = model::hf_mapping(config.model_type(), is_bidirectional(config));
   if (!mapping) return make_error(ErrorKind::kBadFile, printable_line(config.name()) + ": " + mapping.error().message);
   KVASIR_TRY(io::FolderTexts texts, io::read_folder_texts(path));
-  KVASIR_TRY(auto source, io::open_folder(path, config, **mapping, texts));
-  return OpenedModel(std::move(source), std::move(texts));
+  KVASIR_TRY(auto source, io::open_folder(path, config, **mapping, texts, floats));
+  return OpenedModel(std::move(source), path, std::move(texts));
 }
 
 Result<OpenedModel> open_model(const std::string& path) {
-  if (is_folder(path)) return OpenedModel::open_folder(path);
+  if (is_folder(path)) return OpenedModel::open_folder(path, io::ComputedFloats::kRounded);
   KVASIR_TRY(auto source, io::open_gguf(path));
   return OpenedModel(std::move(source));
 }
 
 Result<OpenedModel> open_model_to_describe(const std::string& path) {
-  if (is_folder(path)) return OpenedModel::open_folder(path);
+  if (is_folder(path)) return OpenedModel::open_folder(path, io::ComputedFloats::kRounded);
   KVASIR_TRY(auto source, io::open_gguf(path, io::TensorTypes::kAny));
   return OpenedModel(std::move(source));
 }
@@ -62,7 +65,12 @@ Status OpenedModel::quantize(const std::string& type, int num_threads) {
   const auto dtype = io::load_type_named(type);
   if (!dtype) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("quantize: must be q8_0, q4_0, q4_k or mxfp4, is {}", printable(type)), "quantize");
+                      fmt::format("quantize: must be q8_0, q4_0, q4_k, mxfp4 or bf16, is {}", printable(type)), "quantize");
+  }
+  // Weights that other engines have quantised are rounded once: from their numbers, not from Q8_0.
+  if (!folder_.empty()) {
+    KVASIR_TRY(OpenedModel exact, open_folder(folder_, io::ComputedFloats::kExact));
+    *this = std::move(exact);
   }
   const auto config = model::load_config(*source_);
   const bool is_encoder = config && config->is_encoder;

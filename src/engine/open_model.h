@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "io/external_rows.h"
 #include "io/folder_texts.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
@@ -26,7 +27,8 @@ class OpenedModel {
   const io::WeightSource& source() const { return *source_; }
 
   // From now on source() gives float matrices in the type of that name (io::load_type_named), made on up to
-  // `num_threads` threads while they are read. Error (kUsage): no type has the name.
+  // `num_threads` threads while they are read. A folder is opened anew. Errors: kUsage: no type has the name; those of
+  // open_model.
   Status quantize(const std::string& type, int num_threads);
 
   // Null when the model has none. `adds_special`: whether a GGUF file's tokenizer adds BOS and EOS, whatever the file
@@ -42,11 +44,12 @@ class OpenedModel {
  private:
   friend Result<OpenedModel> open_model(const std::string& path);
   friend Result<OpenedModel> open_model_to_describe(const std::string& path);
-  explicit OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTexts texts = {});
-  static Result<OpenedModel> open_folder(const std::string& path);
+  explicit OpenedModel(std::unique_ptr<io::WeightSource> source, std::string folder = {}, io::FolderTexts texts = {});
+  static Result<OpenedModel> open_folder(const std::string& path, io::ComputedFloats floats);
 
   std::unique_ptr<io::WeightSource> source_;
-  io::FolderTexts texts_;  // of a folder
+  std::string folder_;     // empty: a GGUF file
+  io::FolderTexts texts_;  // of the folder
   std::optional<SamplingParams> generation_defaults_;
 };
 

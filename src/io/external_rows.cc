@@ -19,31 +19,41 @@ constexpr std::int64_t kBlock = 32;  // of the native types
 
 std::uint8_t byte_at(const std::byte* data, std::int64_t index) { return static_cast<std::uint8_t>(data[index]); }
 
-// The native type of rows that are computed as floats.
-DType type_of_floats(std::int64_t row_length) { return row_length % kBlock == 0 ? DType::kQ8_0 : DType::kBF16; }
+DType type_of_floats(ComputedFloats floats, std::int64_t row_length) {
+  if (floats == ComputedFloats::kExact) return DType::kF32;
+  return row_length % kBlock == 0 ? DType::kQ8_0 : DType::kBF16;
+}
+
+void write_row(DType dtype, const std::vector<float>& values, std::byte* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, values.data(), values.size() * sizeof(float));
+  } else {
+    quant::encoder_of(dtype)(values.data(), std::ssize(values), out);
+  }
+}
 
 // Rows that are computed as floats and then encoded.
 class FloatRows : public RowReader {
  public:
   void read(std::int64_t begin, std::int64_t end, std::byte* out) const override {
-    const quant::EncodeRow encode = quant::encoder_of(dtype());
     std::vector<float> values(static_cast<std::size_t>(row_length()));
     for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
       compute(row, values.data());
-      encode(values.data(), row_length(), out);
+      write_row(dtype(), values, out);
     }
   }
 
  protected:
-  FloatRows(std::int64_t num_rows, std::int64_t row_length)
-      : RowReader(type_of_floats(row_length), num_rows, row_length) {}
+  FloatRows(ComputedFloats floats, std::int64_t num_rows, std::int64_t row_length)
+      : RowReader(type_of_floats(floats, row_length), num_rows, row_length) {}
 
   virtual void compute(std::int64_t row, float* values) const = 0;
 };
 
 class Float8Rows final : public FloatRows {
  public:
-  explicit Float8Rows(const Float8Weight& weight) : FloatRows(weight.num_rows, weight.row_length), weight_(weight) {}
+  explicit Float8Rows(const Float8Weight& weight)
+      : FloatRows(weight.floats, weight.num_rows, weight.row_length), weight_(weight) {}
 
   void release(std::int64_t begin, std::int64_t end) const override {
     MmapFile::release_pages(
@@ -54,11 +64,14 @@ class Float8Rows final : public FloatRows {
   void compute(std::int64_t row, float* values) const override {
     const std::byte* codes = weight_.data + row * row_length();
     const std::int64_t first_scale = row / weight_.block_rows * weight_.scales_per_row;
-    for (std::int64_t i = 0; i < row_length(); ++i) {
-      const std::uint8_t code = byte_at(codes, i);
-      const float value =
-          weight_.is_integer ? static_cast<float>(static_cast<std::int8_t>(code)) : quant::e4m3_to_float(code);
-      values[i] = value * weight_.scales.at(first_scale + i / weight_.block_columns);
+    for (std::int64_t begin = 0, block = 0; begin < row_length(); begin += weight_.block_columns, ++block) {
+      const float scale = weight_.scales.at(first_scale + block);
+      const std::int64_t end = std::min(begin + weight_.block_columns, row_length());
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::uint8_t code = byte_at(codes, i);
+        values[i] = scale * (weight_.is_integer ? static_cast<float>(static_cast<std::int8_t>(code))
+                                                : quant::e4m3_to_float(code));
+      }
     }
   }
 
@@ -67,7 +80,8 @@ class Float8Rows final : public FloatRows {
 
 class Nvfp4Rows final : public FloatRows {
  public:
-  explicit Nvfp4Rows(const Nvfp4Weight& weight) : FloatRows(weight.num_rows, weight.row_length), weight_(weight) {}
+  explicit Nvfp4Rows(const Nvfp4Weight& weight)
+      : FloatRows(weight.floats, weight.num_rows, weight.row_length), weight_(weight) {}
 
   void release(std::int64_t begin, std::int64_t end) const override {
     const std::int64_t bytes = row_length() / 2;
@@ -109,7 +123,7 @@ class Mxfp4Rows final : public RowReader {
 DType type_of(const GroupedWeight& weight) {
   const bool has_runs = weight.group_of.empty() && weight.group_size % kBlock == 0 && weight.row_length % kBlock == 0;
   if (has_runs && weight.bits == 4) return weight.zeros == nullptr ? DType::kQ4_0 : DType::kQ4_1;
-  return type_of_floats(weight.row_length);
+  return type_of_floats(weight.floats, weight.row_length);
 }
 
 class GroupedRows final : public RowReader {
@@ -133,7 +147,7 @@ class GroupedRows final : public RowReader {
              .zeros = zeros.data(),
              .length = row_length(),
              .group_size = weight_.group_size},
-            values.data(), out);
+            values, out);
     }
   }
 
@@ -168,15 +182,15 @@ class GroupedRows final : public RowReader {
     return static_cast<std::uint8_t>(stored + weight_.zero_offset);
   }
 
-  void write(const quant::GroupedRow& row, float* values, std::byte* out) const {
+  void write(const quant::GroupedRow& row, std::vector<float>& values, std::byte* out) const {
     const bool has_runs = weight_.group_of.empty() && weight_.group_size % kBlock == 0;
     if (dtype() == DType::kQ4_0) return quant::write_q4_0(row, out);
     if (dtype() == DType::kQ4_1) return quant::write_q4_1(row, out);
     if (dtype() == DType::kQ8_0 && has_runs && weight_.bits == 8 && weight_.zeros == nullptr) {
       return quant::write_q8_0(row, out);
     }
-    quant::write_floats(row, weight_.group_of.empty() ? nullptr : weight_.group_of.data(), values);
-    quant::encoder_of(dtype())(values, row_length(), out);
+    quant::write_floats(row, weight_.group_of.empty() ? nullptr : weight_.group_of.data(), values.data());
+    write_row(dtype(), values, out);
   }
 
   GroupedWeight weight_;

@@ -19,6 +19,9 @@ struct ScaleTable {
   float at(std::int64_t index) const;
 };
 
+// How rows that are computed as floats are given: in Q8_0 (BF16 where its blocks do not divide a row), or as they are.
+enum class ComputedFloats : std::uint8_t { kRounded, kExact };
+
 // 8-bit floats [rows, row_length], each times its scale, where a scale is one of `scale_rows` x `scale_columns`.
 struct Float8Weight {
   const std::byte* data = nullptr;
@@ -27,6 +30,7 @@ struct Float8Weight {
   ScaleTable scales;
   std::int64_t block_rows = 1, block_columns = 1;  // of weights that share a scale
   std::int64_t scales_per_row = 1;                 // in a row of the table
+  ComputedFloats floats = ComputedFloats::kRounded;
 };
 RowReaderPtr float8_rows(const Float8Weight& weight);
 
@@ -41,9 +45,10 @@ struct GroupedWeight {
   int zero_offset = 0;                 // added to what is stored
   ScaleTable scales;                   // [rows, groups], or [groups, rows] of GPTQ and AWQ
   std::vector<std::int32_t> group_of;  // of each input, where the groups are no runs; else empty
+  ComputedFloats floats = ComputedFloats::kRounded;
 };
 // Symmetric codes keep their value: Q4_0 or Q8_0 with the group's scale. Others of 4 bits become Q4_1. Groups that are
-// no multiples of 32, or no runs, are quantised anew, to Q8_0.
+// no multiples of 32, or no runs, are computed as floats.
 RowReaderPtr grouped_rows(GroupedWeight weight);
 
 // MXFP4 blocks as gpt-oss stores them: nibbles [rows, blocks, 16] and exponents [rows, blocks].
@@ -55,6 +60,7 @@ struct Nvfp4Weight {
   std::int64_t num_rows = 0, row_length = 0;
   const std::byte *nibbles = nullptr, *scales = nullptr;
   float divisor = 1.0f;
+  ComputedFloats floats = ComputedFloats::kRounded;
 };
 RowReaderPtr nvfp4_rows(const Nvfp4Weight& weight);
 

@@ -11,7 +11,6 @@
 
 #include "base/checked_math.h"
 #include "base/printable.h"
-#include "io/external_rows.h"
 
 namespace kvasir::io {
 namespace {
@@ -103,11 +102,6 @@ Status set_groups(const SafetensorsTensor& tensor, std::int64_t num_groups, Grou
   return {};
 }
 
-FolderWeight grouped(GroupedWeight weight) {
-  std::vector<std::int64_t> shape = {weight.row_length, weight.num_rows};
-  return {grouped_rows(std::move(weight)), std::move(shape)};
-}
-
 // The second size of weight_shape, or what the words hold.
 Result<std::int64_t> compressed_inputs(const HfParameters& parameters, const SafetensorsTensor& packed) {
   constexpr int kCodesPerWord = 8;
@@ -124,7 +118,7 @@ Result<std::int64_t> compressed_inputs(const HfParameters& parameters, const Saf
                                              packed.shape[1] * kCodesPerWord));
 }
 
-Result<FolderWeight> compressed(const HfParameters& parameters) {
+Result<GroupedWeight> compressed(const HfParameters& parameters) {
   KVASIR_TRY(const SafetensorsTensor* packed, need(parameters, "weight_packed", "I32", 2));
   GroupedWeight weight{.layout = CodeLayout::kCompressed, .codes = packed->data.data()};
   weight.num_rows = packed->shape[0];
@@ -150,16 +144,17 @@ Result<FolderWeight> compressed(const HfParameters& parameters) {
     weight.zeros = zeros->data.data();
   }
   KVASIR_TRY(weight.group_of, read_groups(parameters, "weight_g_idx", weight));
-  return grouped(std::move(weight));
+  return weight;
 }
 
-Result<FolderWeight> nvfp4(const HfParameters& parameters) {
+Result<FolderWeight> nvfp4(const HfParameters& parameters, ComputedFloats floats) {
   KVASIR_TRY(const SafetensorsTensor* packed, need(parameters, "weight_packed", "U8", 2));
   KVASIR_TRY(const SafetensorsTensor* scales, need(parameters, "weight_scale", "F8_E4M3", 2));
   Nvfp4Weight weight{.num_rows = packed->shape[0],
                      .row_length = 2 * packed->shape[1],
                      .nibbles = packed->data.data(),
-                     .scales = scales->data.data()};
+                     .scales = scales->data.data(),
+                     .floats = floats};
   if (weight.row_length % 16 != 0 || scales->shape != std::vector{weight.num_rows, weight.row_length / 16}) {
     return wrong_size(*scales, fmt::format("{}, {}", weight.num_rows, weight.row_length / 16));
   }
@@ -183,7 +178,7 @@ Result<FolderWeight> mxfp4(const HfParameters& parameters) {
                       {32 * count, rows, experts}};
 }
 
-Result<FolderWeight> awq(const HfParameters& parameters) {
+Result<GroupedWeight> awq(const HfParameters& parameters) {
   KVASIR_TRY(const SafetensorsTensor* codes, need(parameters, "qweight", "I32", 2));
   KVASIR_TRY(const SafetensorsTensor* zeros, need(parameters, "qzeros", "I32", 2));
   GroupedWeight weight{.layout = CodeLayout::kAwq, .codes = codes->data.data(), .zeros = zeros->data.data()};
@@ -194,7 +189,7 @@ Result<FolderWeight> awq(const HfParameters& parameters) {
     return wrong_size(*zeros, fmt::format("{}, {}", weight.num_groups, codes->shape[1]));
   }
   KVASIR_TRY(weight.scales, scale_table(parameters, "scales", weight.num_groups, weight.num_rows));
-  return grouped(std::move(weight));
+  return weight;
 }
 
 std::string_view text_or(const simdjson::dom::element& json, std::string_view key, std::string_view fallback) {
@@ -225,8 +220,9 @@ Result<FolderWeight> stored_floats(const SafetensorsTensor& tensor) {
                       {tensor.shape.rbegin(), tensor.shape.rend()}};
 }
 
-Result<HfQuantization> HfQuantization::read(const HfConfig& config) {
+Result<HfQuantization> HfQuantization::read(const HfConfig& config, ComputedFloats floats) {
   HfQuantization quantization;
+  quantization.floats_ = floats;
   auto json = config.find_anywhere("quantization_config");
   if (!json) json = config.find_anywhere("compression_config");
   if (!json) return quantization;
@@ -276,7 +272,8 @@ Result<FolderWeight> HfQuantization::float8(const HfParameters& parameters) cons
                       .is_integer = tensor.dtype == "I8",
                       .num_rows = tensor.num_elements() / tensor.shape.back(),
                       .row_length = tensor.shape.back(),
-                      .scales = {*scale_type, scale->data.data()}};
+                      .scales = {*scale_type, scale->data.data()},
+                      .floats = floats_};
   const std::int64_t outputs = tensor.shape[rank - 2], matrices = weight.num_rows / outputs;
   const std::int64_t columns = scale->shape.size() < 2 ? 1 : scale->shape.back();
   const std::int64_t rows = scale->num_elements() / columns;
@@ -296,7 +293,7 @@ Result<FolderWeight> HfQuantization::float8(const HfParameters& parameters) cons
   return FolderWeight{float8_rows(weight), {tensor.shape.rbegin(), tensor.shape.rend()}};
 }
 
-Result<FolderWeight> HfQuantization::gptq(const HfParameters& parameters) const {
+Result<GroupedWeight> HfQuantization::gptq(const HfParameters& parameters) const {
   KVASIR_TRY(const SafetensorsTensor* codes, need(parameters, "qweight", "I32", 2));
   KVASIR_TRY(const SafetensorsTensor* zeros, need(parameters, "qzeros", "I32", 2));
   const std::int64_t per_word = 32 / bits_;
@@ -316,13 +313,24 @@ Result<FolderWeight> HfQuantization::gptq(const HfParameters& parameters) const 
   if (are_all(*zeros, middle) || (zeros_are_less_one_ && are_all(*zeros, less_one))) weight.zeros = nullptr;
   KVASIR_TRY(weight.scales, scale_table(parameters, "scales", weight.num_groups, weight.num_rows));
   KVASIR_TRY(weight.group_of, read_groups(parameters, "g_idx", weight));
-  return grouped(std::move(weight));
+  return weight;
+}
+
+FolderWeight HfQuantization::grouped(GroupedWeight weight) const {
+  std::vector<std::int64_t> shape = {weight.row_length, weight.num_rows};
+  weight.floats = floats_;
+  return {grouped_rows(std::move(weight)), std::move(shape)};
 }
 
 Result<FolderWeight> HfQuantization::weight(std::string_view module, const HfParameters& parameters) const {
-  if (parameters.contains("qweight")) return method_ == "awq" ? awq(parameters) : gptq(parameters);
+  if (parameters.contains("qweight")) {
+    KVASIR_TRY(GroupedWeight codes, method_ == "awq" ? awq(parameters) : gptq(parameters));
+    return grouped(std::move(codes));
+  }
   if (const SafetensorsTensor* packed = find(parameters, "weight_packed")) {
-    return packed->dtype == "U8" ? nvfp4(parameters) : compressed(parameters);
+    if (packed->dtype == "U8") return nvfp4(parameters, floats_);
+    KVASIR_TRY(GroupedWeight codes, compressed(parameters));
+    return grouped(std::move(codes));
   }
   if (parameters.contains("blocks")) return mxfp4(parameters);
   const SafetensorsTensor* weight = find(parameters, "weight");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/external_rows.h"
 #include "io/hf_config.h"
 #include "io/row_reader.h"
 #include "io/safetensors.h"
@@ -29,20 +30,23 @@ class HfQuantization {
  public:
   // None: every weight is stored as floats.
   HfQuantization() = default;
-  // Errors: kBadFile naming the method, when it is one that is not read here.
-  static Result<HfQuantization> read(const HfConfig& config);
+  // `floats`: how weights are given that become floats. Errors: kBadFile naming the method, when it is one that is not
+  // read here.
+  static Result<HfQuantization> read(const HfConfig& config, ComputedFloats floats = ComputedFloats::kRounded);
 
   // The rows of the weight called `module`. Errors: kBadFile naming the tensor and what about it does not fit.
   Result<FolderWeight> weight(std::string_view module, const HfParameters& parameters) const;
 
  private:
   Result<FolderWeight> float8(const HfParameters& parameters) const;
-  Result<FolderWeight> gptq(const HfParameters& parameters) const;
+  Result<GroupedWeight> gptq(const HfParameters& parameters) const;
+  FolderWeight grouped(GroupedWeight weight) const;
 
   std::string method_;               // empty: none
   std::int64_t bits_ = 4;            // of GPTQ
   bool zeros_are_less_one_ = false;  // GPTQ stores its zeros so, but in its second version
   std::int64_t block_rows_ = 128, block_columns_ = 128;  // of FP8 weights that share a scale
+  ComputedFloats floats_ = ComputedFloats::kRounded;
 };
 
 // A tensor of floats as it is stored; its leading axes are rows. Errors: kBadFile: another type, no axis, more than

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/half.h"
+#include "quant/external/e4m3.h"
 
 namespace kvasir::io::hf_quantization_test {
 namespace {
@@ -32,11 +33,11 @@ class Parameters {
   HfParameters by_name_;
 };
 
-HfQuantization quantization(std::string_view members) {
+HfQuantization quantization(std::string_view members, ComputedFloats floats = ComputedFloats::kRounded) {
   std::string text = R"({"model_type":"t","quantization_config":{)";
   const auto config = HfConfig::parse(text.append(members).append("}}"), "c");
   EXPECT_TRUE(config) << config.error().message;
-  auto read = HfQuantization::read(*config);
+  auto read = HfQuantization::read(*config, floats);
   EXPECT_TRUE(read) << read.error().message;
   return *read;
 }
@@ -124,6 +125,19 @@ TEST(HfQuantization, MultipliesFloat8ByTheScaleOfTheBlock) {
   EXPECT_NEAR(rows.values[1 * 64 + 63], -2.0f, 2e-2f);
   EXPECT_NEAR(rows.values[2 * 64 + 0], 4.0f, 4e-2f);
   EXPECT_NEAR(rows.values[2 * 64 + 63], -8.0f, 8e-2f);
+}
+
+// E4M3 has four bits; times a scale of 24 they are the nearest F32, and so is what a quantiser rounds.
+TEST(HfQuantization, GivesComputedFloatsAsTheyAreWhereThatIsAskedFor) {
+  std::vector<std::uint8_t> codes(2 * 64);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i % 127 + i % 2 * 128);
+  Parameters parameters;
+  parameters.add("weight", "F8_E4M3", {2, 64}, codes).add("weight_scale", "F32", {2, 1}, std::vector<float>{0.3f, 0.7f});
+  const Rows rows = read(quantization(R"("quant_method":"fp8")", ComputedFloats::kExact), parameters);
+  EXPECT_EQ(rows.dtype, DType::kF32);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    EXPECT_EQ(rows.values[i], quant::e4m3_to_float(codes[i]) * (i < 64 ? 0.3f : 0.7f)) << i;
+  }
 }
 
 TEST(HfQuantization, TakesOneScaleOrOneOfEachRow) {

@@ -120,11 +120,12 @@ Status add_dense(const SentenceModules& modules, std::vector<SafetensorsSet>& fi
 }  // namespace
 
 Result<std::unique_ptr<WeightSource>> open_folder(const std::string& folder, const HfConfig& config,
-                                                  const HfMapping& mapping, const FolderTexts& texts) {
+                                                  const HfMapping& mapping, const FolderTexts& texts,
+                                                  ComputedFloats floats) {
   KVASIR_TRY(HfMetadata metadata, map_config(config, mapping));
   metadata.values["general.name"] = folder_name(folder);
   KVASIR_CHECKED(map_texts(folder, texts, metadata.values));
-  KVASIR_TRY(const HfQuantization quantization, HfQuantization::read(config));
+  KVASIR_TRY(const HfQuantization quantization, HfQuantization::read(config, floats));
   const std::string prefix = std::string(mapping.architecture) + ".";
   KVASIR_TRY(const SentenceModules modules, read_sentence_modules(folder));
   map_modules(modules, prefix, metadata.values);

@@ -13,7 +13,8 @@ namespace kvasir::io {
 namespace {
 
 constexpr std::pair<std::string_view, DType> kLoadTypes[] = {
-    {"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}, {"q4_k", DType::kQ4_K}, {"mxfp4", DType::kMXFP4}};
+    {"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}, {"q4_k", DType::kQ4_K}, {"mxfp4", DType::kMXFP4},
+    {"bf16", DType::kBF16}};
 // Parts of names of matrices that are small, or choose: their rounding would cost more than it saves.
 constexpr std::string_view kKeptParts[] = {"ffn_gate_inp", "norm", "conv1d", "shortconv", "ssm_a", "attn_sinks"};
 constexpr const char *kEmbedding = "token_embd.weight", *kHead = "output.weight";
@@ -26,8 +27,12 @@ bool is_layer_matrix(const TensorView& tensor) {
          tensor.name.ends_with(".weight") && std::ranges::none_of(kKeptParts, is_part);
 }
 
-// The type that a float matrix is read in.
+// The head is the last to choose: its blocks are those of Q8_0 at least.
+DType head_type(DType wanted) { return is_float(wanted) ? wanted : DType::kQ8_0; }
+
+// The type that a float matrix is read in. F16 has more bits than BF16, and no more bytes.
 DType type_for(const TensorView& tensor, DType wanted) {
+  if (is_float(wanted) && tensor.dtype != DType::kF32) return tensor.dtype;
   for (const DType type : {wanted, DType::kQ8_0}) {
     if (tensor.row_length() % info_of(type).block_elements == 0) return type;
   }
@@ -42,8 +47,8 @@ class QuantizedSource final : public WeightSource {
     // A head of its own, where the table of embeddings is the head: rows are looked up in the table as it is.
     const TensorView* embedding = source_->find(kEmbedding);
     if (has_head && source_->find(kHead) == nullptr && embedding != nullptr && is_float(embedding->dtype) &&
-        type_for(*embedding, DType::kQ8_0) != embedding->dtype) {
-      add(*embedding, kHead, DType::kQ8_0);
+        type_for(*embedding, head_type(type)) != embedding->dtype) {
+      add(*embedding, kHead, type);
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.push_back(i);
     std::ranges::sort(by_name_, {}, [this](std::size_t i) -> const std::string& { return tensors_[i].name; });
@@ -86,7 +91,7 @@ class QuantizedSource final : public WeightSource {
     view.name = name;
     const bool is_head = name == kHead && is_float(original.dtype);
     if (is_head || (is_layer_matrix(original) && is_float(original.dtype))) {
-      view.dtype = type_for(original, is_head ? DType::kQ8_0 : type);
+      view.dtype = type_for(original, is_head ? head_type(type) : type);
       if (view.dtype != original.dtype) view.data = nullptr;
     }
     tensors_.push_back(std::move(view));

@@ -68,8 +68,17 @@ TEST(QuantizeOnLoad, GivesATiedModelAHeadOfItsOwn) {
   EXPECT_EQ(source->find("output.weight")->num_rows(), 10);
 }
 
+TEST(QuantizeOnLoad, RoundsAnyRowToBf16AndTheHeadToo) {
+  const auto source = quantized(DType::kBF16);
+  const auto type_of = [&](const char* name) { return source->find(name)->dtype; };
+  EXPECT_EQ(type_of("blk.0.attn_q.weight"), DType::kBF16);
+  EXPECT_EQ(type_of("blk.0.attn_v.weight"), DType::kBF16);
+  EXPECT_EQ(type_of("blk.0.attn_norm.weight"), DType::kF32);
+  EXPECT_EQ(type_of("output.weight"), DType::kBF16);
+}
+
 TEST(QuantizeOnLoad, EncodesTheSameRowsOnAnyNumberOfThreads) {
-  for (const DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kMXFP4}) {
+  for (const DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kMXFP4, DType::kBF16}) {
     const auto one = quantized(type, 1), many = quantized(type, 5);
     const TensorView& tensor = *one->find("blk.0.attn_q.weight");
     std::vector<std::byte> a, b;

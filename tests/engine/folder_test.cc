@@ -117,7 +117,7 @@ TEST_P(FolderOf, AnswersAsTheFileDoes) {
 TEST_F(ModelFolder, IsQuantisedWhileItLoads) {
   write_folder(gguf_path("llama-f32"), folder_);
   const Answers exact = answers_of(folder_);
-  const std::pair<const char*, double> cases[] = {{"q8_0", 0.2}, {"q4_0", 1.1}, {"q4_k", 0.2}, {"mxfp4", 1.1}};
+  const std::pair<const char*, double> cases[] = {{"q8_0", 0.2}, {"q4_0", 1.1}, {"q4_k", 0.2}, {"mxfp4", 1.1}, {"bf16", 0.1}};
   for (const auto& [type, most] : cases) {  // rows of 64 are no blocks of q4_k: they become q8_0
     const double error = difference(exact, answers_of(folder_, type));
     EXPECT_GT(error, 1e-5) << type;
@@ -126,7 +126,7 @@ TEST_F(ModelFolder, IsQuantisedWhileItLoads) {
   }
   const auto engine = Engine::load({.model_path = folder_, .memory_bytes = 1ll << 30, .quantize = "q3_k"});
   ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().message, "quantize: must be q8_0, q4_0, q4_k or mxfp4, is q3_k");
+  EXPECT_EQ(engine.error().message, "quantize: must be q8_0, q4_0, q4_k, mxfp4 or bf16, is q3_k");
 }
 
 TEST_F(ModelFolder, DependsOnEveryTensor) {

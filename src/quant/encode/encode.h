@@ -12,8 +12,9 @@ namespace kvasir::quant {
 // encoded together, or on which thread, cannot show. NaN and infinity give blocks whose scales are no numbers.
 using EncodeRow = void (*)(const float* values, std::int64_t num_elements, std::byte* row);
 
-// Q8_0 and Q4_0 round as the gguf package does, bit for bit; so does MXFP4 but for numbers within a rounding of a power
-// of two. Q4_K looks for the scale and minimum of each 32 numbers that err least, large numbers counting more.
+// Q4_0 rounds as the gguf package does, bit for bit; so does MXFP4 but for numbers within a rounding of a power of two.
+// Q8_0 does too, unless one of 33 other scales has a smaller squared error. Q4_K looks for the scale and minimum of each
+// 32 numbers that err least, large numbers counting more.
 void encode_bf16(const float* values, std::int64_t num_elements, std::byte* row);
 void encode_q8_0(const float* values, std::int64_t num_elements, std::byte* row);
 void encode_q4_0(const float* values, std::int64_t num_elements, std::byte* row);
