@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxNodes = 20'000;  // of one object
 constexpr std::size_t kMaxKeyBytes = 8192;
 constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be there
+constexpr std::uint32_t kMaxFewKeys = 64;  // of such a kind, that are told one by one
 
 using KeySet = std::unordered_set<std::string_view>;
 
@@ -64,7 +65,7 @@ class ObjectLowering {
       if (key.size() <= kMaxKeyBytes) continue;
       return make_error(ErrorKind::kUnmet, fmt::format("a key has {} bytes (at most {})", key.size(), kMaxKeyBytes));
     }
-    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_, lowering_.options().closes_objects));
+    KVASIR_CHECKED(sort_keys());
     for (const KeyClass& one : classes_) {
       num_others_ = std::min(num_others_ + text_number(lowering_.evaluator(), one.keys), kManyTexts);
     }
@@ -83,7 +84,7 @@ class ObjectLowering {
     if (cell_.contains.empty()) {
       for (std::size_t n = 0; n <= most_counted_; ++n) add_others(nodes[n], n);
     } else {
-      KVASIR_CHECKED(add_counted_others(nodes));
+      add_counted_others(nodes);
     }
     return form_.object(builder_.rule(members));
   }
@@ -108,6 +109,30 @@ class ObjectLowering {
       if ((claimed >> j & 1) != 0) value = lowering_.evaluator().names().both(value, cell_.contains[j].value);
     }
     return value;
+  }
+
+  // Finds the classes of keys. Few keys of a kind that has to be there could be used up, so they are named.
+  Status sort_keys() {
+    SchemaEvaluator& evaluator = lowering_.evaluator();
+    KVASIR_TRY(classes_, key_classes(evaluator, cell_, keys_, lowering_.options().closes_objects));
+    for (std::size_t claimed = 0; claimed < num_found_sets_ && num_found_sets_ > 1; ++claimed) {
+      const std::vector<KeyClass> classes = claimed_classes(claimed);
+      for (const KeyClass& one : classes) {
+        const std::uint32_t num_keys = text_number(evaluator, one.keys);
+        if (num_keys == kManyTexts) continue;
+        if (num_keys > kMaxFewKeys) {
+          return make_error(ErrorKind::kUnmet, fmt::format("{} keys are possible where some kind of member has to be (at most {})",
+                                                           num_keys, kMaxFewKeys));
+        }
+        for (std::string& key : texts_of(evaluator, one.keys)) {
+          if (!has_key(keys_, key)) keys_.push_back(std::move(key));
+        }
+      }
+    }
+    if (num_found_sets_ > 1) {
+      KVASIR_TRY(classes_, key_classes(evaluator, cell_, keys_, lowering_.options().closes_objects));
+    }
+    return {};
   }
 
   std::vector<NodeId> add_named(NodeId start) {
@@ -199,15 +224,11 @@ class ObjectLowering {
   }
 
   // Others one by one, until there are enough of each kind.
-  Status add_counted_others(const std::vector<NodeId>& nodes) {
+  void add_counted_others(const std::vector<NodeId>& nodes) {
     const NodeId end = builder_.add_node(/*is_final=*/true);
     for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
       const std::vector<KeyClass> classes = claimed_classes(claimed);
       if (classes.empty()) continue;
-      for (const KeyClass& one : classes) {
-        if (text_number(lowering_.evaluator(), one.keys) == kManyTexts) continue;
-        return make_error(ErrorKind::kUnmet, "few keys are possible where some kind of member has to be");
-      }
       for (std::size_t at = 0; at < nodes.size(); ++at) {
         const std::size_t num_members = at / num_found_sets_;
         const std::size_t found = at % num_found_sets_;
@@ -221,7 +242,6 @@ class ObjectLowering {
         builder_.add_edges(nodes[place(n, num_found_sets_ - 1)], GrammarBuilder::text(kEmptyText), end);
       }
     }
-    return {};
   }
 
   SchemaLowering& lowering_;

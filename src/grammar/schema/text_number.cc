@@ -1,6 +1,9 @@
 #include "grammar/schema/text_number.h"
 
 #include <map>
+#include <utility>
+
+#include "base/code_point.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -31,6 +34,24 @@ std::uint32_t text_number(SchemaEvaluator& evaluator, TermId term) {
     open = std::move(next);
   }
   return kManyTexts;
+}
+
+std::vector<std::string> texts_of(SchemaEvaluator& evaluator, TermId term) {
+  std::vector<std::string> texts;
+  std::vector<std::pair<TermId, std::string>> open = {{term, {}}};
+  while (!open.empty()) {
+    const auto [from, begin] = std::move(open.back());
+    open.pop_back();
+    if (evaluator.store().is_nullable(from)) texts.push_back(begin);
+    const TermRanges ranges = evaluator.derivatives().of(from);
+    for (auto range = ranges.rbegin(); range != ranges.rend(); ++range) {
+      for (char32_t c = range->last + 1; c-- > range->first;) {
+        open.emplace_back(range->target, begin);
+        append_utf8(open.back().second, c);
+      }
+    }
+  }
+  return texts;
 }
 
 }  // namespace kvasir::grammar
