@@ -125,7 +125,7 @@ class ObjectLowering {
                                                            num_keys, kMaxFewKeys));
         }
         for (std::string& key : texts_of(evaluator, one.keys)) {
-          if (!has_key(keys_, key)) keys_.push_back(std::move(key));
+          if (std::ranges::find(keys_, key) == keys_.end()) keys_.push_back(std::move(key));
         }
       }
     }
