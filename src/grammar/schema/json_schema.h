@@ -19,8 +19,8 @@ struct SchemaGrammar {
 
 // Texts of values that satisfy the schema; never others. Drafts 4 to 7 and 2020-12. Narrower than the schema: blanks
 // (SchemaOptions), canonical escapes beside patterns and lists of values, no fraction in an integer, members in the
-// order of the schema with unnamed ones behind ("$schema" may come first of all), and what number_texts() and
-// format_texts() say.
+// order of the schema with unnamed ones behind ("$schema" may come first of all), items of uniqueItems as
+// recorded_values() in lowering.h has them, and what number_texts() and format_texts() say.
 // Errors: kUsage for what no schema may say, kUnmet for what is not supported; both name the JSON pointer.
 Result<SchemaGrammar> grammar_from_schema(TermStore& store, std::string_view schema, const SchemaOptions& options = {});
 
