@@ -9,5 +9,17 @@
 namespace kvasir::cuda {
 
 std::vector<OpCase> make_matvec_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_matmul_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_quantize_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_norm_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_elementwise_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_tile_maxima_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_embed_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_rope_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_attention_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_merge_cases(const kernels::KernelTable& table);
+
+// All of the above.
+std::vector<OpCase> make_all_cases(const kernels::KernelTable& table);
 
 }  // namespace kvasir::cuda

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <random>
 
 #include "backend/cuda/cases/make_cases.h"
@@ -65,6 +66,23 @@ std::vector<OpCase> make_matvec_cases(const kernels::KernelTable& table) {
       cases.push_back(make_case(
           table, {.dtype = info.dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed},
           "matvec", i == 2));
+    }
+  }
+  return cases;
+}
+
+std::vector<OpCase> make_matmul_cases(const kernels::KernelTable& table) {
+  std::vector<OpCase> cases;
+  for (const DTypeInfo& info : kDTypeInfos) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t seed = 100 * static_cast<std::uint32_t>(info.dtype) + 10 + i;
+      std::mt19937 random(seed);
+      const std::int64_t k = random_k(info, random, 600);
+      const std::int64_t rows = 1 + static_cast<std::int64_t>(random() % 100);
+      const std::int32_t tokens = 9 + static_cast<std::int32_t>(random() % (i == 0 ? 20 : 70));
+      cases.push_back(make_case(
+          table, {.dtype = info.dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed},
+          "matmul", i == 1));
     }
   }
   return cases;

@@ -23,6 +23,17 @@ void expect_bits(const std::vector<OpCase>& cases) {
 }
 
 TEST(OpCases, MatvecsHaveTheBitsOfTheCpu) { expect_bits(make_matvec_cases(kernels::best_table())); }
+TEST(OpCases, MatmulsHaveTheBitsOfTheCpu) { expect_bits(make_matmul_cases(kernels::best_table())); }
+TEST(OpCases, QuantisedRowsHaveTheBitsOfTheCpu) { expect_bits(make_quantize_cases(kernels::best_table())); }
+TEST(OpCases, NormsHaveTheBitsOfTheCpu) { expect_bits(make_norm_cases(kernels::best_table())); }
+TEST(OpCases, GatesAndSumsHaveTheBitsOfTheCpu) { expect_bits(make_elementwise_cases(kernels::best_table())); }
+TEST(OpCases, TileMaximaHaveTheBitsOfTheCpu) { expect_bits(make_tile_maxima_cases(kernels::best_table())); }
+TEST(OpCases, EmbeddingsHaveTheBitsOfTheCpu) { expect_bits(make_embed_cases(kernels::best_table())); }
+TEST(OpCases, TurnedHeadsAndStoredCellsHaveTheBitsOfTheCpu) {
+  expect_bits(make_rope_cases(kernels::best_table()));
+}
+TEST(OpCases, AttentionHasTheBitsOfTheCpu) { expect_bits(make_attention_cases(kernels::best_table())); }
+TEST(OpCases, MergedChunksHaveTheBitsOfTheCpu) { expect_bits(make_merge_cases(kernels::best_table())); }
 
 }  // namespace
 }  // namespace kvasir::cuda::op_cases_test

@@ -23,12 +23,157 @@ bool run_matvec(BoundCase& in) {
   return matvec(in.device(), static_cast<DType>(in.number(0)), matmul_args(in));
 }
 
+void run_matmul(BoundCase& in) { matmul(in.device(), static_cast<DType>(in.number(0)), matmul_args(in)); }
+
+// numbers: k, tokens. arrays: x, norm weight, quantised, usual.
+void run_quantize(BoundCase& in) {
+  quantize(in.device(), {.x = in.at<float>(0),
+                         .x_stride = in.number(0),
+                         .k = in.number(0),
+                         .num_tokens = static_cast<std::int32_t>(in.number(1)),
+                         .norm_weight = in.at<float>(1),
+                         .norm_eps = 1e-5f,
+                         .quantized = in.at<void>(2),
+                         .is_usual = in.at<std::uint8_t>(3)});
+}
+
+// numbers: kind, width, rows. arrays: x, weight, bias, out.
+void run_norm(BoundCase& in) {
+  norm(in.device(), {.kind = static_cast<RowNorm>(in.number(0)),
+                     .x = in.at<float>(0),
+                     .x_stride = in.number(1),
+                     .width = in.number(1),
+                     .num_rows = in.number(2),
+                     .weight = in.at<float>(1),
+                     .bias = in.at<float>(2),
+                     .eps = 1e-5f,
+                     .out = in.at<float>(3),
+                     .out_stride = in.number(1)});
+}
+
+// numbers: function, n, bits of the factor. arrays: a, b, out.
+void run_elementwise(BoundCase& in) {
+  elementwise(in.device(), {.function = static_cast<Elementwise>(in.number(0)),
+                            .a = in.at<float>(0),
+                            .b = in.at<float>(1),
+                            .factor = in.float_number(2),
+                            .n = in.number(1),
+                            .out = in.at<float>(2)});
+}
+
+// numbers: n, rows. arrays: logits, maxima.
+void run_tile_maxima(BoundCase& in) {
+  tile_maxima(in.device(), {.logits = in.at<float>(0),
+                            .stride = in.number(0),
+                            .n = in.number(0),
+                            .num_rows = static_cast<std::int32_t>(in.number(1)),
+                            .maxima = in.at<float>(1)});
+}
+
+// numbers: dtype, width, rows, bytes of a row, bits of the scale. arrays: as EmbedArgs has them.
+bool run_embed(BoundCase& in) {
+  return embed(in.device(), static_cast<DType>(in.number(0)),
+               {.table = in.at<std::byte>(0),
+                .row_bytes = in.number(3),
+                .width = in.number(1),
+                .num_rows = static_cast<std::int32_t>(in.number(2)),
+                .tokens = in.at<std::int32_t>(1),
+                .scale = in.float_number(4),
+                .types = in.at<float>(2),
+                .type_of = in.at<std::int32_t>(3),
+                .positions = in.at<float>(4),
+                .position_of = in.at<std::int32_t>(5),
+                .x = in.at<float>(6)});
+}
+
+// numbers: rows, q heads, KV heads, head_dim, rotary_dim, interleaved, halves. arrays: q, k, v, angles, norms, cells,
+// their places, slots, finite.
+void run_rope_and_store(BoundCase& in) {
+  const auto number = [&](std::size_t i) { return static_cast<std::int32_t>(in.number(i)); };
+  rope_and_store(in.device(), {.q = in.at<float>(0),
+                               .k = in.at<float>(1),
+                               .v = in.at<float>(2),
+                               .num_rows = number(0),
+                               .num_q_heads = number(1),
+                               .num_kv_heads = number(2),
+                               .head_dim = number(3),
+                               .rotary_dim = number(4),
+                               .is_interleaved = number(5) != 0,
+                               .cosines = in.at<float>(3),
+                               .q_norm = in.at<float>(4),
+                               .k_norm = in.at<float>(5),
+                               .norm_eps = 1e-6f,
+                               .are_halves = number(6) != 0,
+                               .cells = in.at<std::byte>(6),
+                               .cell_of = in.at<std::int64_t>(7),
+                               .slot_of = in.at<std::int32_t>(8),
+                               .is_finite = in.at<std::uint8_t>(9)});
+}
+
+// numbers: tasks, q stride, group size, head_dim, window, ahead, bits of scale and soft cap, blocks of the pool.
+// arrays: tasks, q, blocks, references, memory, out, max, sum, block sums.
+void run_attention(BoundCase& in) {
+  const auto number = [&](std::size_t i) { return static_cast<std::int32_t>(in.number(i)); };
+  attention(in.device(), {.tasks = in.at<AttentionTask>(0),
+                          .num_tasks = number(0),
+                          .q = in.at<float>(1),
+                          .q_stride = in.number(1),
+                          .group_size = number(2),
+                          .head_dim = number(3),
+                          .window = number(4),
+                          .ahead = number(5),
+                          .scale = in.float_number(6),
+                          .softcap = in.float_number(7),
+                          .blocks = in.at<std::int32_t>(2),
+                          .refs = in.at<std::uint64_t>(3),
+                          .ref_stride = in.number(8),
+                          .memory = in.at<std::byte>(4),
+                          .out = in.at<float>(5),
+                          .max = in.at<float>(6),
+                          .sum = in.at<float>(7),
+                          .block_sums = in.at<float>(8)});
+}
+
+// numbers: rows, head_dim. arrays: out, max, sum, first, stride, chunks, sinks, merged.
+void run_attention_merge(BoundCase& in) {
+  float* const sums = in.device().output<float>(2 * in.number(0));
+  attention_merge(in.device(), {.out = in.at<float>(0),
+                                .max = in.at<float>(1),
+                                .sum = in.at<float>(2),
+                                .first = in.at<std::int32_t>(3),
+                                .stride = in.at<std::int32_t>(4),
+                                .num_chunks = in.at<std::int32_t>(5),
+                                .num_rows = static_cast<std::int32_t>(in.number(0)),
+                                .head_dim = static_cast<std::int32_t>(in.number(1)),
+                                .sinks = in.at<float>(6),
+                                .num_heads = static_cast<std::int32_t>(in.number(0)),
+                                .merged = in.at<float>(7),
+                                .row_max = sums,
+                                .total_sum = sums + in.number(0)});
+}
+
+// An op that has a kernel for every case.
+template <void (*run)(BoundCase&)>
+bool always(BoundCase& in) {
+  run(in);
+  return true;
+}
+
 struct NamedOp {
   const char* name;
   Op run;
 };
 constexpr NamedOp kOps[] = {
     {"matvec", run_matvec},
+    {"matmul", always<run_matmul>},
+    {"quantize", always<run_quantize>},
+    {"norm", always<run_norm>},
+    {"elementwise", always<run_elementwise>},
+    {"tile_maxima", always<run_tile_maxima>},
+    {"embed", run_embed},
+    {"rope_and_store", always<run_rope_and_store>},
+    {"attention", always<run_attention>},
+    {"attention_merge", always<run_attention_merge>},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Runs an op case through the launchers of kernels/: on the host executor, or on a device where nvcc compiled it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ class BoundCase {
 
   simt::Device& device() { return *device_; }
   std::int64_t number(std::size_t i) const { return op_->numbers[i]; }
+  float float_number(std::size_t i) const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(number(i)));
+  }
   template <class T>
   T* at(std::size_t i) const {
     return reinterpret_cast<T*>(arrays_[i]);

@@ -105,6 +105,10 @@ template <class T>
 KVASIR_DEVICE void store(T* p, std::type_identity_t<T> value) {
   *p = value;
 }
+template <class T>
+KVASIR_DEVICE T load_parts(const T* p) {
+  return *p;
+}
 KVASIR_DEVICE std::uint32_t load4(const void* p) { return *static_cast<const std::uint32_t*>(p); }
 KVASIR_DEVICE Words2 load8(const void* p) {
   const uint2 words = *static_cast<const uint2*>(p);
@@ -133,6 +137,7 @@ template <class T>
 KVASIR_DEVICE T shuffle(T value, int from) {
   return __shfl_sync(0xffffffffu, value, from);
 }
+KVASIR_DEVICE std::uint32_t ballot(bool is_so) { return __ballot_sync(0xffffffffu, is_so); }
 KVASIR_DEVICE bool any_lane(bool is_so) { return __any_sync(0xffffffffu, is_so) != 0; }
 
 KVASIR_DEVICE void mma_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {

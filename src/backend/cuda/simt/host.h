@@ -94,6 +94,17 @@ template <class T>
 void store(T* p, std::type_identity_t<T> value, Here here = Here::current()) {
   executor().write(p, sizeof(T), &value, here);
 }
+// A struct of 4-byte words.
+template <class T>
+T load_parts(const T* p, Here here = Here::current()) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+  T value;
+  for (std::size_t i = 0; i < sizeof(T) / 4; ++i) {
+    const std::uint32_t word = load(reinterpret_cast<const std::uint32_t*>(p) + i, here);
+    std::memcpy(reinterpret_cast<char*>(&value) + 4 * i, &word, 4);
+  }
+  return value;
+}
 inline std::uint32_t load4(const void* p, Here here = Here::current()) {
   return load(static_cast<const std::uint32_t*>(p), here);
 }
@@ -148,6 +159,15 @@ T shuffle(T value, int from, Here here = Here::current()) {
     for (int i = 0; i < kWarpSize; ++i) taken[i].words[0] = all[all[i].words[1] % kWarpSize].words[0];
   };
   return std::bit_cast<T>(executor().meet(brought, meeting, here).words[0]);
+}
+// Bit i: whether lane i says so.
+inline std::uint32_t ballot(bool is_so, Here here = Here::current()) {
+  const auto meeting = [](const Parcel* all, Parcel* taken) {
+    std::uint32_t lanes = 0;
+    for (int i = 0; i < kWarpSize; ++i) lanes |= all[i].words[0] << i;
+    for (int i = 0; i < kWarpSize; ++i) taken[i].words[0] = lanes;
+  };
+  return executor().meet({{is_so}}, meeting, here).words[0];
 }
 // Whether any lane says so.
 inline bool any_lane(bool is_so, Here here = Here::current()) {
