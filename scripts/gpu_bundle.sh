@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Makes build/gpu_bundle: what scripts/gpu_check.sh needs on a machine with a GPU but without network and our libraries.
+#
+#   scripts/gpu_bundle.sh [BUILD_FOLDER]     default: build/release
+#
+# It holds the op cases with the bits of this machine's CPU, the sources of the check, and the check compiled for sm_90
+# where nvcc is installed here. With the bundle as a folder beside the script, no checkout is needed there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+bundle=build/gpu_bundle
+limit_mib=48
+
+[ -x "$build/bin/kvasir_cuda_cases" ] || cmake --build "$build" --target kvasir_cuda_cases
+rm -rf "$bundle"
+mkdir -p "$bundle/tree/scripts"
+"$build/bin/kvasir_cuda_cases" "$bundle/cases.bin"
+for folder in src/backend/cuda src/kernels src/quant src/kv/cells src/base include/kvasir; do
+  mkdir -p "$bundle/tree/$folder"
+  (cd "$folder" && find . \( -name '*.h' -o -name '*.cu' -o -name '*.def' -o -name op_case.cc \) -print0 | tar --null -T - -cf -) |
+    tar -C "$bundle/tree/$folder" -xf -
+done
+cp scripts/gpu_check.sh "$bundle/tree/scripts/"
+git rev-parse HEAD >"$bundle/commit" 2>/dev/null || true
+if command -v nvcc >/dev/null; then
+  scripts/gpu_check.sh --compile "$bundle/kvasir_gpu_check"
+else
+  echo "no nvcc here: the check is compiled on the machine with the GPU"
+fi
+tar -C build -czf build/gpu_bundle.tar.gz gpu_bundle
+size_kib=$(du -k build/gpu_bundle.tar.gz | cut -f1)
+echo "build/gpu_bundle.tar.gz: $size_kib KiB"
+[ "$size_kib" -le $((limit_mib * 1024)) ] || { echo "more than $limit_mib MiB" >&2; exit 1; }
