@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/tool_calls/reasoning_block.h"
 #include "text/testing/synthetic_vocab.h"
 
 namespace kvasir::server::tool_call_reading_test {
