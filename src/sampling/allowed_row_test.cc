@@ -45,7 +45,7 @@ bool is_allowed(const Row& row, std::size_t token) { return (row.words[token / k
 Result<SampleOutput> sample_of(std::span<float> logits, const AllowedTokens& allowed, const SamplingParams& params,
                                std::span<const float> maxima = {}, std::span<const TokenId> suppressed = {}) {
   SamplerScratch scratch;
-  const std::vector<TokenId> prompt = {1, 2, 3}, generated = {5, 64};
+  const std::vector<TokenId> prompt = {1, 2, 3}, generated = {5, 63};
   return sample({.logits = logits,
                  .tile_maxima = maxima,
                  .params = params,
@@ -78,7 +78,7 @@ std::vector<SamplingParams> many_params() {
                                      {.top_p = 0.8f},
                                      {.min_p = 0.05f},
                                      {.repetition_penalty = 1.4f, .presence_penalty = 0.5f},
-                                     {.logit_bias = {{7, 50.0f}, {64, -50.0f}}}};
+                                     {.logit_bias = {{7, 50.0f}, {63, -50.0f}}}};
   for (std::size_t i = 0, count = all.size(); i < count; ++i) {
     all.push_back(all[i]);
     all.back().logprobs = 6;

@@ -53,8 +53,6 @@ MISTAKES = [
     (["run", LLAMA, "hi", "--max_tokens", "1"], "did you mean '--max-tokens'?"),
     (["ls"], "kvasir list"),
     (["models"], "kvasir list"),
-    (["ps"], "/v1/operations"),
-    (["stop"], "Ctrl-C"),
     (["start", LLAMA], "kvasir serve"),
     (["server", "-m", LLAMA], "kvasir serve"),
     (["chat", LLAMA], "kvasir run"),

@@ -109,7 +109,7 @@ class KvUsage(CommandLineTest):
                 self.assertEqual(self.ask(path, stream=stream, **body)[1], "")
         _, warning = self.ask("/v1/completions", prompt="ab", max_tokens=2, **BUDGET | {"kv_budget": "4KiB"})
         self.assertIn("KiB, the budget is 4.00 KiB", warning)
-        _, warning = self.ask("/v1/completions", prompt=TEXT, max_tokens=2, **BUDGET)
+        _, warning = self.ask("/v1/completions", prompt=TEXT * 3, max_tokens=2, **BUDGET)
         self.assertEqual(warning, "")
         said = self.kvasir("run", LLAMA, "--raw", "ab", "-n", "2", "--kv-budget", "0.3").stderr
         self.assertRegex(said, r"kvasir: --kv-budget: the KV cache has \d+% of its size in f16, the budget is 30%: .* gate")

@@ -35,7 +35,7 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--seed", "99999999999999999999999"], "99999999999999999999999"),
             (["run", LLAMA, "hi", "--max-num-seqs", "0"], "takes a whole number from 1 to 4096, not '0'"),
             (["run", LLAMA, "hi", "--ctx", "-1"], "takes a whole number from 0 to 16777216, not '-1'"),
-            (["run", LLAMA, "hi", "--top-p", "1.5"], "top_p"),
+            (["run", LLAMA, "hi", "--top-p", "1.5"], "--top-p must be between 0 and 1, got 1.5"),
             (["run", LLAMA, "hi", "--kv-type", "f8"], "kv-type"),
             (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
             (["run", LLAMA, "hi", "--kv-disk", "lots"], "kv-disk"),

@@ -46,7 +46,7 @@ TEST(RequestMemory, ATenantLeavesRoomForOthers) {
   EXPECT_EQ(refused.error().status, 503);
   EXPECT_EQ(
       refused.error().message,
-      "the requests of a have 50 of the 100 bytes that there are for all, and the rest is left for others");
+      "the requests of a have 50 of the 100 bytes that there are for all (--request-memory), and the rest is left for others");
   EXPECT_TRUE(other.resize(30).has_value());
   EXPECT_FALSE(more.resize(11).has_value());
   third.set(5);

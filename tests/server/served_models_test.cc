@@ -76,7 +76,7 @@ ServedModel model_called(const std::string& name, Loads& loads, std::chrono::mil
 class SeveralModels {
  public:
   SeveralModels(std::vector<ServedModel> models, ServedModels::Config config) {
-    server = Server::create(std::move(models), config, {.port = 0}).value();
+    server = Server::create(std::move(models), config, {.port = 0, .allowed_hosts = {"test"}}).value();
     thread_ = std::thread([this] { (void)server->run(); });
   }
   ~SeveralModels() {

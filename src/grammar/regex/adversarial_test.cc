@@ -53,28 +53,35 @@ std::map<std::string, std::string> patterns() {
   };
 }
 
+// Until the first mask, or the refusal.
+double time_of(std::string_view pattern, PatternFit fit, const std::shared_ptr<const Vocabulary>& vocabulary) {
+  TokenMask mask(vocabulary->num_tokens());
+  const double begin_ms = thread_ms();
+  auto store = std::make_unique<TermStore>();
+  const auto term = pattern_language(*store, pattern, fit);
+  const bool is_alive = term && Derivatives(*store).is_alive(*term);
+  if (is_alive) {
+    GrammarBuilder builder(*store);
+    const RuleId start = builder.declare("guide");
+    builder.define(start, GrammarBuilder::text(*term));
+    auto compiled = CompiledGrammar::create(std::move(store), builder.finish(start), vocabulary);
+    if (compiled) {
+      GrammarMatcher matcher(*compiled);
+      matcher.fill(mask);
+    }
+  }
+  return thread_ms() - begin_ms;
+}
+
 TEST(AdversarialRegex, TakesNoLong) {
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   const auto vocabulary = std::make_shared<const Vocabulary>(std::vector<std::string_view>(bytes.begin(), bytes.end()));
-  TokenMask mask(vocabulary->num_tokens());
   for (const auto& [name, pattern] : patterns()) {
     for (const PatternFit fit : {PatternFit::kWhole, PatternFit::kFound}) {
-      const double begin_ms = thread_ms();
-      auto store = std::make_unique<TermStore>();
-      const auto term = pattern_language(*store, pattern, fit);
-      const bool is_alive = term && Derivatives(*store).is_alive(*term);
-      if (is_alive) {
-        GrammarBuilder builder(*store);
-        const RuleId start = builder.declare("guide");
-        builder.define(start, GrammarBuilder::text(*term));
-        auto compiled = CompiledGrammar::create(std::move(store), builder.finish(start), vocabulary);
-        if (compiled) {
-          GrammarMatcher matcher(*compiled);
-          matcher.fill(mask);
-        }
-      }
-      EXPECT_LT(thread_ms() - begin_ms, 50.0) << name;
+      double least_ms = 1e9;  // of three
+      for (int i = 0; i < 3; ++i) least_ms = std::min(least_ms, time_of(pattern, fit, vocabulary));
+      EXPECT_LT(least_ms, 50.0) << name;
     }
   }
 }

@@ -74,7 +74,9 @@ std::string Router::hint(std::string_view path) const {
     const std::string_view pattern = route.pattern;
     patterns.push_back(pattern);
     // Azure has other paths before the same ends.
-    const std::string_view end = pattern.starts_with("/v1/") ? pattern.substr(3) : pattern;
+    const bool is_of_version = pattern.starts_with("/v1/");
+    if (path.starts_with("/v1/") && !is_of_version) continue;
+    const std::string_view end = is_of_version ? pattern.substr(3) : pattern;
     if (pattern.size() > 1 && path.ends_with(end) && pattern.size() > nearest.size()) nearest = pattern;
   }
   return did_you_mean(nearest.empty() ? nearest_name(path, patterns) : nearest);
