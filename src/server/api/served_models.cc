@@ -102,7 +102,8 @@ void ServedModels::acquire(std::size_t index, Then then) {
 bool ServedModels::unload(std::size_t index) {
   Entry& entry = *entries_[index];
   const std::lock_guard lock(mutex_);
-  if (entry.state != ModelState::kLoaded || entry.model.load == nullptr) return false;
+  const bool is_gone = entry.state != ModelState::kLoaded || (entry.is_leaving && entry.num_users == 0);
+  if (is_gone || entry.model.load == nullptr) return false;
   entry.was_asked_to_leave = true;
   changed_.notify_all();
   return true;
