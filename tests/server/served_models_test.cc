@@ -210,6 +210,16 @@ TEST(ServedModels, AModelThatCannotBeLoadedIsSaidAndTriedAgain) {
   EXPECT_EQ(served.chat("b:1b").status, 200);
 }
 
+TEST(ServedModels, OllamasListsHaveAllModelsAndThoseInMemory) {
+  Loads loads;
+  SeveralModels served(three(loads), {});
+  served.chat("b:1b");
+  const std::string all = served.get("/api/tags").body, loaded = served.get("/api/ps").body;
+  for (const char* const name : {"a:1b", "b:1b", "c:1b"}) EXPECT_NE(all.find(name), std::string::npos) << all;
+  EXPECT_NE(loaded.find("b:1b"), std::string::npos) << loaded;
+  EXPECT_EQ(loaded.find("a:1b"), std::string::npos) << loaded;
+}
+
 TEST(ServedModels, MetricsHaveARowForEachModel) {
   Loads loads;
   SeveralModels served(three(loads), {});

@@ -111,19 +111,22 @@ bool ServedModels::unload(std::size_t index) {
 
 std::vector<ModelStatus> ServedModels::status() const {
   std::vector<ModelStatus> models;
-  const std::lock_guard lock(mutex_);
-  for (const auto& entry : entries_) {
-    const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - entry->last_use);
-    models.push_back({.name = entry->model.name,
-                      .names = entry->model.names,
-                      .path = entry->model.path,
-                      .state = entry->state,
-                      .failure = entry->failure,
-                      .num_users = entry->num_users,
-                      .idle_ms = entry->num_users > 0 ? 0 : idle.count(),
-                      .load_ms = entry->load_ms});
-  }
+  for (std::size_t i = 0; i < entries_.size(); ++i) models.push_back(status_of(i));
   return models;
+}
+
+ModelStatus ServedModels::status_of(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  const Entry& entry = *entries_[index];
+  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - entry.last_use);
+  return {.name = entry.model.name,
+          .names = entry.model.names,
+          .path = entry.model.path,
+          .state = entry.state,
+          .failure = entry.failure,
+          .num_users = entry.num_users,
+          .idle_ms = entry.num_users > 0 ? 0 : idle.count(),
+          .load_ms = entry.load_ms};
 }
 
 void ServedModels::drain(std::int64_t timeout_ms) {

@@ -88,6 +88,7 @@ class ServedModels {
   bool unload(std::size_t index);
 
   std::vector<ModelStatus> status() const;
+  ModelStatus status_of(std::size_t index) const;
   // All engines end what they do within the time.
   void drain(std::int64_t timeout_ms);
 

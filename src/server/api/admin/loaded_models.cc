@@ -25,7 +25,7 @@ ApiStatus check_operator(const Writer& writer) {
   return std::unexpected(ApiError{403, "this needs an operator's key (kvasir keys add --operator)", {}, "not_allowed"});
 }
 
-void write_status(JsonWriter& json, const ApiContext& context, const ModelStatus& status) {
+void write_model_status(JsonWriter& json, const ApiContext& context, const ModelStatus& status) {
   const EngineStats stats = context.engine.stats();
   const bool is_loaded = status.state == ModelState::kLoaded;
   json.begin_object().member("name", status.name).key("names").begin_array();
@@ -46,16 +46,16 @@ ModelStatus status_of_only(const ApiContext& context) {
   return {.name = context.model_name, .state = ModelState::kLoaded};
 }
 
-void answer_ps(const ApiContext& context, const Writer& writer) {
+void list_models_in_memory(const ApiContext& context, const Writer& writer) {
   if (const ApiStatus may = check_operator(writer); !may) return respond_unless(may, *writer);
   http::Response response;
   JsonWriter json(response.body);
   json.begin_array();
   if (context.models == nullptr) {
-    write_status(json, context, status_of_only(context));
+    write_model_status(json, context, status_of_only(context));
   } else {
     const std::vector<ModelStatus> models = context.models->status();
-    for (std::size_t i = 0; i < models.size(); ++i) write_status(json, context.models->context(i), models[i]);
+    for (std::size_t i = 0; i < models.size(); ++i) write_model_status(json, context.models->context(i), models[i]);
   }
   json.end_array();
   writer->respond(std::move(response));
@@ -119,7 +119,7 @@ extern const Endpoint kPs = {
     .method = "GET",
     .pattern = "/v1/ps",
     .meaning = "the models of the server, which of them are loaded, what they hold and do; for operators",
-    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_ps(context, writer); },
+    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { list_models_in_memory(context, writer); },
 };
 
 extern const Endpoint kLoadModel = {

@@ -12,6 +12,7 @@
 #include "server/api/ollama/model_lookup.h"
 #include "server/api/ollama/models_request.h"
 #include "server/api/ollama/ollama_json.h"
+#include "server/api/served_models.h"
 #include "server/api/thinking.h"
 #include "text/chat_template.h"
 #include "text/fim_tokens.h"
@@ -46,7 +47,9 @@ void answer_tags(const ApiContext& context, const Writer& writer) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("models").begin_array();
-  begin_model(json, context).member("modified_at", loaded_at(context)).end_object();
+  for (const ApiContext* const model : contexts_of_models(context)) {
+    begin_model(json, *model).member("modified_at", loaded_at(*model)).end_object();
+  }
   json.end_array().end_object();
   writer->respond({.body = std::move(body)});
 }
@@ -55,8 +58,12 @@ void answer_ps(const ApiContext& context, const Writer& writer) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("models").begin_array();
-  begin_model(json, context).member("expires_at", kNeverExpires).member("size_vram", 0);
-  json.member("context_length", context.engine.model_info().max_model_len_tokens).end_object();
+  const std::vector<const ApiContext*> models = contexts_of_models(context);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (context.models != nullptr && context.models->status_of(i).state != ModelState::kLoaded) continue;
+    begin_model(json, *models[i]).member("expires_at", kNeverExpires).member("size_vram", 0);
+    json.member("context_length", models[i]->engine.model_info().max_model_len_tokens).end_object();
+  }
   json.end_array().end_object();
   writer->respond({.body = std::move(body)});
 }
