@@ -144,7 +144,7 @@ Result<std::vector<ModelPlace>> list_models(const ModelSetOptions& options) {
   }
   if (places.empty()) {
     return make_error(ErrorKind::kUsage, options.model_dir.empty()
-                                             ? "MODEL is missing: a catalogue name, a .gguf file or a folder"
+                                             ? "MODEL is required: a catalogue name, a .gguf file or a folder (see kvasir serve --help)"
                                              : fmt::format("--model-dir {}: there is no model in it",
                                                            printable_line(options.model_dir)),
                       "model");

@@ -51,7 +51,11 @@ ApiStatus read_functions(const FieldInput& field, OllamaRequest& request) {
 
 // "json", a schema, or nothing.
 ApiStatus read_format(const FieldInput& field, OllamaRequest& request) {
-  if (!field.json.is_string()) return read_guided_json(field, request);
+  if (!field.json.is_string()) {
+    KVASIR_CHECKED(read_guided_json(field, request));
+    if (request.guide) request.guide->is_strict = true;  // as Ollama's objects, which have no members beside those named
+    return {};
+  }
   const std::string_view word = field.json.get_string().value();
   if (word.empty()) return {};
   if (word != "json") return bad_request(field.name + " must be \"json\" or a schema", field.name);
