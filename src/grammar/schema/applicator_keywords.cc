@@ -86,7 +86,6 @@ Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::s
   const bool is_narrowed = alone.is_narrowed;
   for (std::size_t j = 0; j < keyword.children.size(); ++j) {
     if (j == place) continue;
-    context.algebra().spend(1);  // also where their kinds of value have nothing in common
     KVASIR_TRY(const Cells* other, context.cells_of(*keyword.children[j], /*is_complement=*/false));
     CellUnion left;
     for (Cells& part : parts_of(alone)) {

@@ -15,7 +15,7 @@ class CellAlgebra {
  public:
   static constexpr std::size_t kMaxCells = 2000;
   static constexpr std::size_t kMaxWork = 100'000;  // pairs of cells that are intersected, all in all
-  static constexpr std::size_t kPartsOfPair = 16;   // rules and keys of two objects that are compared: as one pair
+  static constexpr std::size_t kPartsOfPair = 6;   // rules and keys of two objects that are compared: as one pair
 
   // All outlive this.
   CellAlgebra(TermStore& store, Derivatives& derivatives, SchemaNames& names)

@@ -15,7 +15,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxEnumValues = 20'000;  // read_enum() names the place of one that has more
+constexpr std::size_t kMaxEnumValues = 20'000;
 
 // Reads the document of simdjson's on-demand parser, which gives numbers as they are written.
 class JsonReader {
@@ -109,7 +109,8 @@ class JsonReader {
       simdjson::ondemand::value inner;
       if (const auto error = element.get(inner)) return broken(error);
       if (value.key == "enum" && value.children.size() == kMaxEnumValues) {
-        return make_error(ErrorKind::kUnmet, fmt::format("enum has more than {} values", kMaxEnumValues));
+        return make_error(ErrorKind::kUnmet,
+                          fmt::format("'{}': has more than {} values", printable(value.pointer()), kMaxEnumValues));
       }
       KVASIR_CHECKED(read_value(inner, add_child(value), depth + 1));
     }

@@ -14,7 +14,6 @@
 namespace kvasir::grammar {
 namespace {
 
-constexpr std::size_t kMaxValues = 20'000;  // of an enum
 
 Result<Cells> type_cells(KeywordContext& context, const JsonValue& type) {
   const Cells any = context.algebra().any_value();
@@ -61,10 +60,6 @@ Status read_type(KeywordContext& context, const JsonValue& keyword) {
 
 Status read_enum(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
-  if (keyword.children.size() > kMaxValues) {
-    return context.fail(keyword, fmt::format("has {} values (at most {})", keyword.children.size(), kMaxValues),
-                        ErrorKind::kUnmet);
-  }
   CellUnion values;
   std::vector<std::string_view> texts;
   std::size_t num_others = 0;

@@ -30,6 +30,14 @@ ApiError loading_failed(const std::string& name, const Error& error) {
           "model", is_passing ? "overloaded" : "model_not_loaded"};
 }
 
+Result<std::unique_ptr<Engine>> load_engine(const ServedModel& model, const std::atomic<bool>& is_cancelled) {
+  try {
+    return model.load(is_cancelled);
+  } catch (const std::exception& error) {  // no memory, or no thread: the others go on
+    return make_error(ErrorKind::kMachine, error.what());
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(ModelState state) {
@@ -210,7 +218,7 @@ void ServedModels::load(std::unique_lock<std::mutex>& lock, Entry& entry) {
   entry.state = ModelState::kLoading;
   lock.unlock();
   const auto begin = Clock::now();
-  auto loaded = entry.model.load(is_stopping_);
+  auto loaded = load_engine(entry.model, is_stopping_);
   if (loaded) entry.model.engine->attach(*std::move(loaded));
   lock.lock();
   entry.state = loaded ? ModelState::kLoaded : ModelState::kFailed;

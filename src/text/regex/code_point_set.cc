@@ -9,7 +9,7 @@ namespace {
 constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 void join_ranges(CodePointRanges& ranges) {
-  std::ranges::sort(ranges);
+  if (!std::ranges::is_sorted(ranges)) std::ranges::sort(ranges);
   CodePointRanges joined;
   for (const auto& [first, last] : ranges) {
     if (!joined.empty() && first <= joined.back().second + 1) {
@@ -48,9 +48,14 @@ CodePointSet CodePointSet::negated() const {
 }
 
 CodePointSet CodePointSet::intersected(const CodePointSet& other) const {
-  CodePointSet outside = negated();
-  outside.add(other.negated());
-  return outside.negated();
+  CodePointSet both;
+  auto mine = ranges_.begin(), theirs = other.ranges_.begin();
+  while (mine != ranges_.end() && theirs != other.ranges_.end()) {
+    const char32_t first = std::max(mine->first, theirs->first), last = std::min(mine->second, theirs->second);
+    if (first <= last) both.ranges_.emplace_back(first, last);
+    mine->second < theirs->second ? ++mine : ++theirs;
+  }
+  return both;
 }
 
 CodePointSet CodePointSet::in_any_case() const {
