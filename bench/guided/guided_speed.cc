@@ -1,4 +1,4 @@
-// What guided answers cost beside unguided ones of the same lengths.
+// The cost of guided answers beside unguided ones of the same lengths.
 //
 //   kvasir_guided_bench MODEL [--batch N] [--rounds N] [--threads N] [--max-tokens N] [--temperature T] [--greedy]
 //

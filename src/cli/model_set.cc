@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a model must have room for besides its weights.
+// A model must have room for so much context besides its weights.
 constexpr std::int32_t kLeastContextTokens = 1024;
 
 // The name from the command line, or a file's name without folder and ending.
@@ -57,7 +57,7 @@ Result<std::vector<std::string>> models_in(const std::string& folder) {
   return found;
 }
 
-// Of "[MODEL=]NAME": the place it is for, and the name.
+// Splits "[MODEL=]NAME" into the place it is for, and the name.
 Result<std::pair<ModelPlace*, std::string>> name_for(std::vector<ModelPlace>& places, const std::string& text) {
   const std::size_t equals = text.rfind('=');
   const std::string model = equals == text.npos ? places.front().model : text.substr(0, equals);

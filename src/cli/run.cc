@@ -114,7 +114,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
   return out;
 }
 
-// Of a prompt with the form that its answer has.
+// Answers a prompt in the form that is asked for.
 Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& globals, const std::string& prompt,
                           const std::optional<Guide>& guide, ModelSession& session, BlockedSignals& signals) {
   Request request;

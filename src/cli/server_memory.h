@@ -1,4 +1,4 @@
-// What a server's memory budget is for besides its models.
+// The parts of a server's memory budget beside its models.
 #pragma once
 
 #include <cstdint>

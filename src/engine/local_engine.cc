@@ -254,7 +254,7 @@ void LocalEngine::start_request(Arrival arrival) {
   auto sequence = sequence_request(request, request.stop_tokens, arrival.expected_cached_tokens, now);
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
-  // What a lossy policy drops depends on the steps in which tokens are computed.
+  // The drops of a lossy policy depend on the steps in which tokens are computed.
   request.takes_forced_runs = !sequence.kv_policy.is_lossy();
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {

@@ -1,4 +1,4 @@
-// What an engine's requests get to hear: LocalEngine's part behind the step.
+// Outputs of requests: LocalEngine's part behind the step.
 #include <chrono>
 #include <utility>
 #include <vector>

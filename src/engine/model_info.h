@@ -14,7 +14,7 @@ namespace kvasir {
 // Elements of a tensor that a token is multiplied by: of the experts' matrices those of the experts that it uses.
 std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& rule);
 
-// What the header alone says: nothing of weights as packed, of KV or of memory.
+// Describes the header alone: nothing of packed weights, of KV or of memory.
 ModelInfo describe_header(const io::WeightSource& source, const model::ModelConfig& config);
 
 // `source` is the file that the model came from, `kv` the cache it runs with.

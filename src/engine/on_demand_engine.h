@@ -16,7 +16,7 @@ namespace kvasir {
 // valid until detach().
 class OnDemandEngine final : public Engine {
  public:
-  // What is known before it is loaded.
+  // `described`: as far as it is known before it is loaded.
   explicit OnDemandEngine(ModelInfo described);
 
   void attach(std::unique_ptr<Engine> loaded);

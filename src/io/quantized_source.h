@@ -14,7 +14,7 @@ namespace kvasir::io {
 std::optional<DType> load_type_named(std::string_view name);
 
 // `source` with the float matrices of layers and experts in `type`, and the head in Q8_0 (BF16 when that is the type).
-// What it already holds as blocks, norms, routers, biases, convolutions and the table of embeddings stay as they are.
+// Blocks, norms, routers, biases, convolutions and the table of embeddings stay as they are.
 // Rows that `type` does not divide become Q8_0, or stay. Rows are encoded when they are asked for, on up to
 // `num_threads` threads. `has_head`: whether the embedding is the head too where there is no other.
 std::unique_ptr<WeightSource> quantize_on_load(std::unique_ptr<WeightSource> source, DType type, int num_threads,

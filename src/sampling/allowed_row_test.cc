@@ -86,7 +86,7 @@ std::vector<SamplingParams> many_params() {
   return all;
 }
 
-// What a mask leaves out is minus infinity in one row, and unknown in the other, which knows the maxima of whole tiles.
+// Masked tokens are minus infinity in one row, and unknown in the other, which knows the maxima of whole tiles.
 TEST(AllowedRow, IsSampledAsOneWhoseOtherLogitsAreMinusInfinity) {
   for (const SamplingParams& params : many_params()) {
     for (std::uint32_t seed = 0; seed < 40; ++seed) {

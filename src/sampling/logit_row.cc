@@ -49,7 +49,7 @@ TileScan scan_tile(std::span<const float> tile) {
   return scan;
 }
 
-// Of a tile whose maximum is known: NaN where a logit is.
+// The scan of a tile whose maximum is known: NaN where a logit is.
 TileScan known_scan(float max) {
   return std::isnan(max) ? TileScan{kMinusInfinity, true} : TileScan{max, false};
 }

@@ -72,7 +72,7 @@ bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> su
 // Thread safety: concurrent calls need their own scratch and logits.
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch);
 
-// What sample() says of a token that is the only one to choose, when asked for num_top alternatives.
+// The answer of sample() for an only token, when asked for num_top alternatives.
 PositionLogprobs certain_logprobs(TokenId token, std::int32_t num_top);
 
 // Log-probabilities under softmax(logits) of `token` and of the num_top most likely tokens, with ranks; used

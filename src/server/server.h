@@ -63,7 +63,7 @@ class Server {
   // engine outlives the server. Warns when the address is reachable from other machines. Errors: kUsage
   // (host, port, names), kMachine (the port is in use or not permitted).
   static Result<std::unique_ptr<Server>> create(Engine& engine, ServerConfig config);
-  // Of models that may leave memory and come back. The first answers requests that name none; its engine is attached.
+  // Serves models that may leave memory and come back. The first answers requests that name none.
   static Result<std::unique_ptr<Server>> create(std::vector<api::ServedModel> models,
                                                 api::ServedModels::Config models_config, ServerConfig config);
 

@@ -42,7 +42,7 @@ std::vector<Guide> guides() {
   };
 }
 
-// Of one choice.
+// The tokens of one choice.
 struct Said {
   std::vector<TokenId> token_ids;
   std::vector<PositionLogprobs> logprobs;

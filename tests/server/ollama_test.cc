@@ -1,4 +1,4 @@
-// What Ollama's and llama-server's APIs make of a request, and the second port.
+// Requests to Ollama's and llama-server's APIs, and the second port.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>

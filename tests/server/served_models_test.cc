@@ -23,7 +23,7 @@ using api::ModelState;
 using api::ServedModel;
 using api::ServedModels;
 
-// What the loading of the models did.
+// Counts of what the loading of the models did.
 struct Loads {
   std::atomic<int> num_loaded{0};
   std::atomic<int> most_loaded{0};

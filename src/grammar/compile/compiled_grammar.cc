@@ -330,7 +330,7 @@ const RecordedTerminals& CompiledGrammar::recorded_terminals(ConfigId config, Re
   return recorded_of(stored_mask(config, made), made, kept);
 }
 
-// Of a mask that is kept, or of `made`, which is not.
+// The terminals of a mask that is kept, or of `made`, which is not.
 const RecordedTerminals& CompiledGrammar::recorded_of(const StoredMask& stored, const StoredMask& made,
                                                       RecordedTerminals& kept) {
   static const RecordedTerminals kNone;

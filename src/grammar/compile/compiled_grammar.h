@@ -145,7 +145,7 @@ class CompiledGrammar {
   mutable std::vector<TextEvent> events_;  // so far
   mutable std::span<const std::uint32_t> refused_;
   mutable std::uint32_t offset_ = 0;       // of the byte at hand
-  // Of the byte at hand:
+  // These are of the byte at hand:
   mutable bool is_committed_ = false;
   mutable bool is_opened_ = false;
   mutable bool is_closed_ = false;

@@ -19,7 +19,7 @@ struct RecordedTerminal {
   bool has_begun = false;        // before the token
 };
 
-// Those of a place in a grammar. Thread safety: as of a value.
+// The recorded terminals of a place in a grammar. Thread safety: as of a value.
 struct RecordedTerminals {
   std::vector<RecordedTerminal> terminals;
   std::vector<TokenId> doubtful;  // tokens with two texts of one scope, which may be alike

@@ -1,4 +1,4 @@
-// What happens to scopes and recorded texts within a token.
+// Events of scopes and recorded texts within a token.
 #pragma once
 
 #include <cstdint>

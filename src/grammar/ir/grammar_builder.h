@@ -66,7 +66,7 @@ class GrammarBuilder {
   void set_loop(NodeId node, const Loop& loop);
   Part counted(const Part& part, std::uint32_t min, std::uint32_t max);
   TerminalId terminal(const Terminal& terminal);
-  // What a terminal is in an automaton, where none has the empty text.
+  // A terminal's edges in an automaton, where none has the empty text.
   struct TerminalEdges {
     bool may_be_empty = false;
     bool has_text = false;

@@ -196,7 +196,7 @@ bool TextSampler::append_from(NodeId node, std::size_t depth) {
   }
 }
 
-// Of the edges that have not failed; null: there is none.
+// Chooses among the edges that have not failed; null: there is none.
 const Edge* TextSampler::choose(const std::vector<const Edge*>& failed, NodeId node) {
   std::vector<const Edge*> open;
   for (const Edge& edge : grammar_.nodes[node].edges) {

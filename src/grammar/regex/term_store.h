@@ -66,7 +66,7 @@ class TermStore {
   std::string_view word_text(TermId term) const {  // of kWord
     return std::string_view(word_bytes_).substr(word_begins_[terms_[term].min], terms_[term].max);
   }
-  // Of kWord: character by character.
+  // A kWord character by character.
   TermId spelled(TermId term) { return literal(word_text(term)); }
   std::uint32_t min(TermId term) const { return terms_[term].min; }  // of kRepeat
   std::uint32_t max(TermId term) const { return terms_[term].max; }

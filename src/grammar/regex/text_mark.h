@@ -1,4 +1,4 @@
-// What a matcher keeps of the text of a terminal, so that no text comes twice in one object or list.
+// Which terminals a matcher records, so that no text comes twice in one object or list.
 #pragma once
 
 #include <compare>

@@ -10,7 +10,7 @@
 
 namespace kvasir::grammar {
 
-// Of equal sets the same.
+// Equal sets have the same hash.
 std::uint64_t hash_of(const Cells& cells);
 
 // Cells, each once; equal ones are told apart by hash.

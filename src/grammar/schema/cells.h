@@ -79,7 +79,7 @@ class SharedRule {
   operator const MemberRule&() const { return *rule_; }  // NOLINT: as above
   const MemberRule& get() const { return *rule_; }
   std::size_t hash() const { return hash_; }
-  // What the properties say of the key, once for each that has its name.
+  // The properties' values for the key, one for each that has its name.
   std::vector<SchemaName> values_of(std::string_view key) const;
 
   friend bool operator==(const SharedRule& a, const SharedRule& b) {

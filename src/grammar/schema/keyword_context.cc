@@ -35,7 +35,7 @@ Status KeywordContext::add_as_is(const Cells& cells) {
   return {};
 }
 
-// Of one type alone; values of the others stay as they are.
+// Adds a cell of one type; values of the others stay as they are.
 template <typename Cell>
 Status KeywordContext::add_of_type(std::vector<Cell> Cells::*type, const Cell& cell) {
   if (is_complement_) {

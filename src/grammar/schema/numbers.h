@@ -39,7 +39,7 @@ bool is_empty(const NumberSet& set);
 // 24 digits before and 24 behind the point, and an exponent of at most two digits where the set is without bounds. Beside bounds
 // there is no exponent. kUnmet: a divisor with more than 10,000 remainders, or with more than 15 digits behind the point.
 Result<TermId> number_texts(TermStore& store, const NumberSet& set);
-// Those that are a number's only text, so that two texts are two numbers, also for who reads them as doubles: no
+// The texts that are a number's only one, so that two texts are two numbers, also read as doubles: no
 // exponent, no zero behind the last digit of a fraction, no minus before zero, at most 15 digits where there is a
 // fraction. Errors: as number_texts().
 Result<TermId> distinct_number_texts(TermStore& store, const NumberSet& set);

@@ -21,7 +21,7 @@ struct MemberKeys {
   bool is_named() const { return others == kNothing; }
 };
 
-// Of keys that are not named.
+// The mark of keys that are not named.
 inline TextMark mark_of(const MemberKeys& keys) {
   return {.kind = TextMark::Kind::kRecord, .may_run_out = keys.may_run_out};
 }

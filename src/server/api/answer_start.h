@@ -1,4 +1,4 @@
-// What begins the answers of every protocol: one conversation, or one plain prompt.
+// Beginnings of the answers of every protocol: one conversation, or one plain prompt.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ ApiResult<ChatStart> start_of_chat(const ApiContext& context, const ChatRequest&
 // The same of a prompt without a template. Errors (400): encode_prompt()'s, and what is beyond the context.
 ApiResult<Request> start_of_text(const ApiContext& context, const GenerationRequest& request, const PlainPrompt& prompt,
                                  text::EncodeOptions options, http::ResponseWriter& writer, std::string client_id);
-// Of token ids that are there already.
+// The same for token ids that are there already.
 ApiResult<Request> start_of_tokens(const ApiContext& context, const GenerationRequest& request,
                                    std::vector<TokenId> prompt, std::string_view prompt_field,
                                    http::ResponseWriter& writer, std::string client_id);

@@ -36,7 +36,7 @@ namespace kvasir::server::api {
 class ServedModels;
 class StoredThings;
 
-// Of one model; what is a reference or a pointer is shared by all models of the server. Outlives every request.
+// A model's context; references and pointers are shared by all models of the server. Outlives every request.
 struct ApiContext {
   Engine& engine;
   const Limits& limits;
@@ -67,7 +67,7 @@ struct ApiContext {
   bool allows_pull = false;  // whoever may ask may also fetch and delete models
 };
 
-// Of all models of the server, in their order.
+// The contexts of all models of the server, in their order.
 std::vector<const ApiContext*> contexts_of_models(const ApiContext& context);
 // Requires: something is stored.
 stored::StoreThread& store_of(const ApiContext& context);

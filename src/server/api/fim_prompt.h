@@ -25,7 +25,7 @@ struct FimParts {
   std::vector<FimChunk> chunks;
 };
 
-// What the model reads before it fills in. Control tokens in the parts are text. The answer gets the room that it may
+// The prompt of a model that fills in. Control tokens in the parts are text. The answer gets the room that it may
 // want, half of the context at most, without a bound a quarter. For that chunks go first, then the far ends of prefix
 // and suffix, which a warning says. Errors (400, naming `field`): the model has no tokenizer, or no tokens that mark
 // the parts.

@@ -28,7 +28,7 @@ bool has_model_row(const std::vector<FieldRow>& rows) {
   return std::ranges::find(rows, "model", &FieldRow::name) != rows.end();
 }
 
-// Of a model that is being loaded the answer comes as a task of the writer.
+// Answers at once, or as a task of the writer where the model is loaded first.
 void answer_when_loaded(ServedModels& models, std::size_t index, const Endpoint& endpoint, const Writer& writer,
                         const std::string& rest) {
   const auto answer = [&models, index, &endpoint, writer, rest](ApiResult<ServedModels::Lease> lease) {

@@ -149,7 +149,7 @@ std::int64_t ServedModels::num_loaded() const {
   return std::ranges::count(entries_, ModelState::kLoaded, [](const auto& entry) { return entry->state; });
 }
 
-// Of the loaded ones; npos: there is none.
+// The loaded one that was used longest ago; npos: there is none.
 std::size_t ServedModels::least_recently_used(bool only_idle) const {
   std::size_t found = npos;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -38,7 +38,7 @@ class ResponseWriter {
   // Headers that go with the answer, whatever it becomes.
   virtual void add_header(Header header) = 0;
 
-  // What has to live until the answer is over, such as the model that makes it.
+  // Keeps a thing until the answer is over, such as the model that makes it.
   void keep(std::shared_ptr<const void> thing) { kept_ = std::move(thing); }
   const std::shared_ptr<const void>& kept() const { return kept_; }
 

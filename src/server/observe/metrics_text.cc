@@ -76,7 +76,7 @@ constexpr EngineMetric kEngineMetrics[] = {
 
 std::string label_of(const ModelMetrics& model) { return prometheus_label("model", model.name); }
 
-// Of a server with one model these have had no label of it.
+// Labels of these metrics name the model only where there are several.
 std::string extended(const ModelMetrics& model, std::span<const ModelMetrics> models, std::string label) {
   return models.size() == 1 ? label : label_of(model) + "," + label;
 }

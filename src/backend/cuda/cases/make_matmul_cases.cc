@@ -10,7 +10,7 @@ namespace {
 using kernels::MatmulProblem;
 using kernels::MatmulShape;
 
-// What a kernel must not read is not there; what it must not write stays as it was.
+// Bytes that a kernel must not read are absent; those that it must not write stay.
 OpCase make_case(const kernels::KernelTable& table, const MatmulShape& shape, const char* op,
                  bool accumulate) {
   MatmulProblem problem(shape);

@@ -30,7 +30,7 @@ struct Shape {
   const char* name;
   std::int64_t k, rows;
 };
-// Of an 8B model's layer.
+// The matrices of an 8B model's layer.
 constexpr Shape kShapes[] = {
     {"qkv", 4096, 6144}, {"out", 4096, 4096}, {"gate_up", 4096, 28672}, {"down", 14336, 4096}};
 

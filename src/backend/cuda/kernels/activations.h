@@ -53,7 +53,7 @@ KVASIR_DEVICE void add_products(const std::uint32_t (&a)[4], const std::uint32_t
   }
 }
 
-// What an output of a block adds to its sum needs of the token's side.
+// The token's factors of what a block adds to an output.
 struct TokenTerms {
   float scale;
   float sums[2];  // what the minima meet

@@ -104,7 +104,7 @@ KVASIR_DEVICE void decode(const RawCodes& raw, int j, std::uint32_t (&a)[4]) {
   }
 }
 
-// What a block's sums meet: a scale for all inputs or one for each half, and a minimum likewise, or none.
+// Whether a block has a scale, and a minimum, for each half or for all inputs.
 template <class Unit>
 inline constexpr bool kHasHalves = requires(Unit u) {
   u.sub_scales[0][1][0];
@@ -122,7 +122,7 @@ inline constexpr bool kHasMinimum = requires(Unit u) {
 template <class Unit>
 inline constexpr int kSums = kHasHalves<Unit> ? 2 : 1;
 
-// Of one row in a block, by half.
+// Scales of one row in a block, by half.
 struct RowScales {
   float scale[2];
   float

@@ -1,4 +1,4 @@
-// What host code calls: one function for each kernel, which cuts the work into blocks and launches it. All pointers
+// Host code calls these: a function for each kernel cuts the work into blocks and launches it. All pointers
 // are of the device. A launcher returns once the launch is queued; errors stay in the Device.
 //
 // The bits are those of the CPU's vector kernels (kernels/table.h), whatever the cut.

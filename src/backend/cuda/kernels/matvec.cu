@@ -20,7 +20,7 @@ struct alignas(8) Product {
   float dot, scale;
 };
 
-// What the warps leave for the sums of one stage. All arrays go [block][sum] first.
+// The warps' input to the sums of one stage. All arrays go [block][sum] first.
 template <class Unit>
 struct Stage {
   Product* products;  // [tokens][rows]

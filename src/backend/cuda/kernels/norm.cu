@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// What every output of a row needs.
+// Factors that every output of a row needs.
 struct RowFactors {
   float mean, factor;
 };

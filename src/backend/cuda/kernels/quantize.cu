@@ -25,7 +25,7 @@ KVASIR_DEVICE float block_scale(float inlier, float largest) {
 }
 KVASIR_DEVICE float inverse_of_scale(float scale) { return scale > 0.0f ? simt::div_rn(1.0f, scale) : 0.0f; }
 
-// What the first pass leaves in shared memory.
+// Results of the first pass, in shared memory.
 struct RowState {
   float* header;  // the norm's factor, the outlier threshold, 1 for a row that can be quantised
   float* maxima;  // of each block of 32 inputs
@@ -110,7 +110,7 @@ KVASIR_DEVICE Column column_of(const QuantizeArgs& args, std::int64_t token) {
           is_last ? static_cast<int>(kTokensPerActivationTile - column) : 1};
 }
 
-// What a warp writes of a block.
+// Writes a warp's part of a block.
 KVASIR_DEVICE void store_block(const Column& to, std::int64_t b, float scale, int code, int outlier) {
   const int lane = simt::lane_index();
   const HalfSums sums = half_sums(code);

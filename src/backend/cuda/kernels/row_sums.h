@@ -53,7 +53,7 @@ KVASIR_DEVICE float rms_factor(const float* x, float eps, std::int64_t n) {
   return simt::div_rn(1.0f, simt::sqrt_rn(simt::div_rn(sum, static_cast<float>(n)) + eps));
 }
 
-// Of x - shift, or of its square.
+// The sum of x - shift, or of its square.
 template <bool kSquares>
 KVASIR_DEVICE float sum_of(const float* x, float shift, std::int64_t n) {
   float low = 0.0f, high = 0.0f;

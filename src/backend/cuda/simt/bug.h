@@ -1,4 +1,4 @@
-// What the host executor reports of a kernel.
+// Faults of a kernel, as the host executor reports them.
 #pragma once
 
 #include <cstdint>

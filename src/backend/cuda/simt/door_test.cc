@@ -1,4 +1,4 @@
-// What the door gives on the host: lanes, matrix products, conversions.
+// The door on the host: lanes, matrix products, conversions.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -30,7 +30,7 @@ inline constexpr int kWarpSize = 32;
 // The least of what compute capabilities 8.0, 9.0 and 12.0 give a block.
 inline constexpr std::int64_t kMaxSharedBytes = 99 << 10;
 
-// What the lanes of a warp bring to a meeting, and what they take from it.
+// A lane's words for a meeting of its warp, and those that it takes from it.
 struct Parcel {
   std::uint32_t words[12];
 };
@@ -121,7 +121,7 @@ class Executor {
   std::uint64_t switches_ = 0;
 };
 
-// Of the launch that runs on this thread of the program.
+// The executor of the launch that runs on this thread of the program.
 Executor& executor();
 
 }  // namespace kvasir::simt

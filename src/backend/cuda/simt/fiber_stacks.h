@@ -26,7 +26,7 @@ class FiberStacks {
   std::vector<void*> free_;  // their upper ends
 };
 
-// What Boost.Context takes stacks from.
+// Boost.Context takes its stacks from here.
 class PooledStack {
  public:
   explicit PooledStack(FiberStacks& stacks) : stacks_(&stacks) {}

@@ -25,7 +25,7 @@ struct VisibleMeans {
 
 VisibleMeans visible_means(const ApiContext& context, const EngineStats& stats, const auth::Tenant& tenant);
 
-// What the engines of all models count, together. Steps of the models come one after the other, so that their times
+// The counts of all models' engines, added. Steps of the models come one after the other, so that their times
 // add up; of waiting times it is the longest.
 EngineStats total_stats(const ApiContext& context);
 

@@ -63,7 +63,7 @@ class LlamaFormat final : public AnswerFormat {
   std::vector<bool> has_new_line_;        // likewise
 };
 
-// Those members of the object alone, each under its path. Requires: `json` is an object.
+// Keeps the object's members at these paths, each under its path. Requires: `json` is an object.
 std::string with_fields(const std::string& json, const std::vector<std::string>& paths);
 
 }  // namespace kvasir::server::api

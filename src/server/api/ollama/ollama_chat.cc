@@ -64,7 +64,7 @@ ApiStatus start_ollama_chat(ApiContext& context, const Writer& writer) {
   return {};
 }
 
-// What the model reads of a prompt that no template shows: a raw one, one with a suffix, or any of a model without.
+// A prompt that no template shows: a raw one, one with a suffix, or any of a model without.
 ApiResult<Request> plain_start(const ApiContext& context, const OllamaRequest& request, http::ResponseWriter& writer,
                                const std::string& id) {
   if (!request.fills_in()) {

@@ -40,7 +40,7 @@ class OllamaFormat final : public AnswerFormat {
   void append_failure(const ApiError& error, http::Events& events) const override;
 
  private:
-  // What one line says.
+  // The content of one line.
   struct Piece {
     std::string text;
     std::string reasoning;

@@ -18,7 +18,7 @@ inline constexpr std::string_view kOllamaApiVersion = "0.12.11";
 
 // With nanoseconds: "2026-11-28T03:31:59.000000000Z".
 std::string rfc3339(std::chrono::system_clock::time_point time);
-// What the model is called there: with the tag "latest" where its name has none.
+// The model's name there: with the tag "latest" where it has none.
 std::string tagged_name(const ApiContext& context);
 // As requests call it: what was asked for, or the model's own name.
 std::string answering_name(const ApiContext& context, const std::string& asked);

@@ -1,4 +1,4 @@
-// What Ollama's clients put into `options`.
+// The `options` of Ollama's clients.
 #pragma once
 
 #include <vector>

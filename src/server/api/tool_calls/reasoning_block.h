@@ -15,7 +15,7 @@ namespace kvasir::server::api {
 // the prompt ends with the beginning of an answer, so there may be thoughts behind the mark.
 bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer, bool is_continued);
 
-// What a guided answer may begin with. `marks`: of the model, which does not think without any. A block that the prompt
+// Reasoning before a guided answer. `marks`: of the model, which does not think without any. A block that the prompt
 // has opened has to be closed; another may be opened where `may_think` says so.
 std::optional<Guide::Reasoning> reasoning_before_answer(std::span<const ReasoningMarks> marks, bool starts_in_reasoning,
                                                         bool may_think);
