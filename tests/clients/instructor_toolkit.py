@@ -33,9 +33,8 @@ def anthropic_client(server, mode):
     return instructor.from_anthropic(anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0), mode=mode)
 
 
-def calls(client, model, **bound):
-    if client.mode != Mode.RESPONSES_TOOLS:
-        bound["max_tokens"] = ENOUGH_TOKENS
+def calls(client, model):
+    bound = {} if client.mode == Mode.RESPONSES_TOOLS else {"max_tokens": ENOUGH_TOKENS}
     person = client.create(model=model, response_model=Person, messages=MESSAGES, max_retries=0, **bound)
     check("a person", isinstance(person, Person))
 
@@ -72,8 +71,7 @@ def checks(server, model):
     yield "JSON_SCHEMA", lambda: fills_schema(server, model)
     yield "JSON", lambda: fills_any_object(server, model)
     for mode in OPENAI_CALLS:
-        one = {} if mode == Mode.RESPONSES_TOOLS else {"parallel_tool_calls": False}  # a small model calls on and on
-        yield mode.name, lambda mode=mode, one=one: calls(openai_client(server, mode), model, **one)
+        yield mode.name, lambda mode=mode: calls(openai_client(server, mode), model)
     for mode in ANTHROPIC_CALLS:
         yield mode.name, lambda mode=mode: calls(anthropic_client(server, mode), model)
     for mode in (Mode.TOOLS, Mode.TOOLS_STRICT, Mode.JSON_SCHEMA):

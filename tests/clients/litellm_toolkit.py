@@ -93,7 +93,6 @@ def checks(server, model):
             yield f"{name} {how} demanded calls", lambda p=provider, s=is_streamed: p.demanded(s)
             for choice in ("auto", "required", "named", "none"):
                 yield f"{name} {how} choice {choice}", lambda p=provider, c=choice, s=is_streamed: p.chooses(c, s)
-            if (name, is_streamed) != ("anthropic", True):  # 1.110.2 gives the whole form again behind its last piece
-                yield f"{name} {how} person", lambda p=provider, s=is_streamed: p.person(s)
+            yield f"{name} {how} person", lambda p=provider, s=is_streamed: p.person(s)
         yield f"{name} responses", provider.responses
         yield f"{name} messages", provider.messages

@@ -71,7 +71,7 @@ ApiStatus guide_tool_calls(KnownTools& known, const ChatRequest& request, const 
   if (wanted.guide) KVASIR_CHECKED(check_text_beside_calls(request, *reading.syntax));
   ToolGuide guide = {.family = std::string(reading.syntax->family),
                      .is_demanded = is_demanded,
-                     .is_parallel = request.parallel_tool_calls,
+                     .is_parallel = request.parallel_tool_calls && request.named_tool.empty(),
                      .starts_in_thoughts = reading.starts_in_reasoning,
                      .prompt_mark = reading.prompt_mark};
   for (std::size_t i = 0; i < request.tool_names.size(); ++i) {
