@@ -30,9 +30,19 @@ NodeId GrammarBuilder::add_node(bool is_final) {
   return static_cast<NodeId>(grammar_.nodes.size() - 1);
 }
 
+// All of a terminal in one number: the same text with another mark is another terminal.
+std::uint64_t GrammarBuilder::key_of(const Terminal& terminal) {
+  const TextMark& mark = terminal.mark;
+  std::uint64_t key = mark.group;
+  key = key << 2 | static_cast<std::uint8_t>(mark.kind);
+  key = key << 1 | (mark.is_outer ? 1 : 0);
+  key = key << 1 | (mark.may_run_out ? 1 : 0);
+  key = key << 8 | static_cast<std::uint8_t>(terminal.form);
+  return key << 32 | terminal.term;
+}
+
 TerminalId GrammarBuilder::terminal(const Terminal& terminal) {
-  const std::uint64_t key = std::uint64_t{static_cast<std::uint8_t>(terminal.form)} << 32 | terminal.term;
-  const auto [found, is_new] = terminals_.try_emplace(key, static_cast<TerminalId>(grammar_.terminals.size()));
+  const auto [found, is_new] = terminals_.try_emplace(key_of(terminal), static_cast<TerminalId>(grammar_.terminals.size()));
   if (is_new) grammar_.terminals.push_back(terminal);
   return found->second;
 }

@@ -65,6 +65,7 @@ class GrammarBuilder {
  private:
   void set_loop(NodeId node, const Loop& loop);
   Part counted(const Part& part, std::uint32_t min, std::uint32_t max);
+  static std::uint64_t key_of(const Terminal& terminal);
   TerminalId terminal(const Terminal& terminal);
   // A terminal's edges in an automaton, where none has the empty text.
   struct TerminalEdges {
@@ -76,7 +77,7 @@ class GrammarBuilder {
 
   TermStore& store_;
   Grammar grammar_;
-  std::unordered_map<std::uint64_t, TerminalId> terminals_;  // by form << 32 | term
+  std::unordered_map<std::uint64_t, TerminalId> terminals_;  // by key_of()
   std::unordered_map<TermId, TerminalEdges> nullable_;       // plain texts that may be empty
 };
 

@@ -162,6 +162,15 @@ TEST(JsonSchema, UniqueItemsOfFewValues) {
          {"[\"a\"]", "[null,1,\"b\",\"a\"]", "[\"b\",1]"}, {"[]", "[\"a\",\"a\"]", "[1,1.0]", "[\"a\",\"c\"]"}});
 }
 
+// The same text is a key, a value and an item that may not come twice.
+TEST(JsonSchema, TextsAreRecordedWhereverElseTheyStand) {
+  check({R"({"type":["array","object"],"uniqueItems":true,"items":{"type":"string"}})",
+         {R"(["a","b"])", R"({"a":1,"b":1})", R"({"$schema":1,"a":1})"},
+         {R"(["a","a"])", R"({"a":1,"a":2})", R"({"$schema":1,"$schema":2})"}});
+  check({R"({"type":"object","properties":{"v":{"type":["null","string"]},"l":{"type":"array","items":{"type":["null","string"]},"uniqueItems":true}},"additionalProperties":false})",
+         {R"({"v":null,"l":[null,"a"]})", R"({"v":"a","l":["a",null]})"}, {R"({"v":null,"l":[null,null]})", R"({"v":"a","l":["a","a"]})"}});
+}
+
 TEST(JsonSchema, DocumentsMayBeginWithTheirSchema) {
   check({R"({"properties":{"a":{"type":"object","properties":{"b":{}}}}})", {R"({"$schema":"x","a":{"b":1}})", R"({"a":{},"c":1,"$schema":"x"})"},
          {R"({"a":{"$schema":"x","b":1}})", R"({"c":1,"a":{}})"}});
