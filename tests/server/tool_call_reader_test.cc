@@ -331,6 +331,13 @@ TEST(ToolCallReader, GivesABrokenCallAsText) {
   EXPECT_EQ(api::read_answer(reading_of("hermes"), two).calls.size(), 1u);
 }
 
+// Found by fuzzing: the key became a member without a value.
+TEST(ToolCallReader, GivesACallWithAKeyAloneAsText) {
+  const std::string answer = "<start_function_call>call:weather{city:Rome,'days}<end_function_call>";
+  EXPECT_TRUE(api::read_answer(reading_of("functiongemma"), answer).calls.empty());
+  EXPECT_EQ(read_all_cuts("functiongemma", answer).text, answer);
+}
+
 TEST(ToolCallReader, GoesOnWithTheMarkThatThePromptEndsWith) {
   api::ToolCallReading reading = reading_of("functionary-3.2");
   reading.prompt_mark = ">>>";

@@ -52,12 +52,12 @@ TextStep LooseValue::step_between(char byte, std::string& json) {
   if (byte == '}' || byte == ')') return close(byte, json);
   if (!std::exchange(is_first_, false)) json += ',';
   is_key_ = true;
-  if (open_.back() != '(' && (byte == '"' || byte == '\'' || quote_.starts_with(byte))) {
+  if (open_.back() != '(' && (byte == '"' || (byte == '\'' && is_python()) || quote_.starts_with(byte))) {
     return begin_value(byte, json);
   }
-  token_ = byte;
+  token_.clear();
   state_ = State::kKey;
-  return TextStep::kMore;
+  return byte == ':' || byte == '=' ? TextStep::kBad : step_key(byte, json);
 }
 
 TextStep LooseValue::step_key(char byte, std::string& json) {
