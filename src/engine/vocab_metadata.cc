@@ -26,6 +26,13 @@ constexpr std::pair<const char*, TokenId text::VocabData::*> kTokenIds[] = {
     {"tokenizer.ggml.padding_token_id", &text::VocabData::padding},
     {"tokenizer.ggml.cls_token_id", &text::VocabData::classification},
     {"tokenizer.ggml.seperator_token_id", &text::VocabData::separator},
+    // The older keys first: where a file has both, the newer counts.
+    {"tokenizer.ggml.prefix_token_id", &text::VocabData::fim_prefix},
+    {"tokenizer.ggml.suffix_token_id", &text::VocabData::fim_suffix},
+    {"tokenizer.ggml.middle_token_id", &text::VocabData::fim_middle},
+    {"tokenizer.ggml.fim_pre_token_id", &text::VocabData::fim_prefix},
+    {"tokenizer.ggml.fim_suf_token_id", &text::VocabData::fim_suffix},
+    {"tokenizer.ggml.fim_mid_token_id", &text::VocabData::fim_middle},
     {"tokenizer.ggml.fim_pad_token_id", &text::VocabData::fim_padding},
     {"tokenizer.ggml.fim_rep_token_id", &text::VocabData::fim_repository},
     {"tokenizer.ggml.fim_sep_token_id", &text::VocabData::fim_separator},

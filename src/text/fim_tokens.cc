@@ -1,25 +1,24 @@
 #include "text/fim_tokens.h"
 
-#include <array>
 #include <span>
-#include <string_view>
 
 #include "text/fim_texts.h"
+#include "text/vocab.h"
 
 namespace kvasir::text {
 
-FimTokens fim_tokens_of(const Vocab& vocab) {
-  const auto first_of = [&](std::span<const std::string_view> texts) {
+FimTokens find_fim_tokens(const VocabData& named, const std::function<TokenId(std::string_view)>& find) {
+  const auto named_or_first_of = [&](TokenId id, std::span<const std::string_view> texts) {
     for (const std::string_view text : texts) {
-      if (const TokenId id = vocab.find(text); id != kNoToken) return id;
+      if (id == kNoToken) id = find(text);
     }
-    return kNoToken;
+    return id;
   };
-  return {.prefix = first_of(kFimPrefixTexts),
-          .suffix = first_of(kFimSuffixTexts),
-          .middle = first_of(kFimMiddleTexts),
-          .repository = first_of(kFimRepositoryTexts),
-          .separator = first_of(kFimSeparatorTexts)};
+  return {.prefix = named_or_first_of(named.fim_prefix, kFimPrefixTexts),
+          .suffix = named_or_first_of(named.fim_suffix, kFimSuffixTexts),
+          .middle = named_or_first_of(named.fim_middle, kFimMiddleTexts),
+          .repository = named_or_first_of(named.fim_repository, kFimRepositoryTexts),
+          .separator = named_or_first_of(named.fim_separator, kFimSeparatorTexts)};
 }
 
 }  // namespace kvasir::text

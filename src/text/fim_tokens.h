@@ -1,10 +1,14 @@
 // The tokens that mark the parts of a prompt whose middle is to be filled in.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "kvasir/ids.h"
-#include "text/vocab.h"
 
 namespace kvasir::text {
+
+struct VocabData;
 
 // kNoToken where the model has none.
 struct FimTokens {
@@ -17,7 +21,7 @@ struct FimTokens {
   bool are_there() const { return prefix != kNoToken && suffix != kNoToken && middle != kNoToken; }
 };
 
-// Known by their texts, as in find_special_tokens().
-FimTokens fim_tokens_of(const Vocab& vocab);
+// Those that the file names, the others by their well-known texts. `find` gives the id of a text, or kNoToken.
+FimTokens find_fim_tokens(const VocabData& named, const std::function<TokenId(std::string_view)>& find);
 
 }  // namespace kvasir::text

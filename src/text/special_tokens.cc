@@ -47,8 +47,9 @@ class Collector {
       : data_(data), find_(find) {}
 
   SpecialTokens collect() {
-    for (const Texts texts : {Texts(kFimPrefixTexts), Texts(kFimSuffixTexts), Texts(kFimMiddleTexts)})
-      mark_first(texts);
+    if (data_.fim_prefix == kNoToken) mark_first(kFimPrefixTexts);
+    if (data_.fim_suffix == kNoToken) mark_first(kFimSuffixTexts);
+    if (data_.fim_middle == kNoToken) mark_first(kFimMiddleTexts);
     add_fim_end(data_.fim_padding, kFimPaddingTexts);
     add_fim_end(data_.fim_repository, kFimRepositoryTexts);
     add_fim_end(data_.fim_separator, kFimSeparatorTexts);

@@ -112,6 +112,9 @@ Status Vocab::set_special_ids(const VocabData& data) {
       {"padding_token_id", data.padding},
       {"cls_token_id", data.classification},
       {"seperator_token_id", data.separator},
+      {"fim_pre_token_id", data.fim_prefix},
+      {"fim_suf_token_id", data.fim_suffix},
+      {"fim_mid_token_id", data.fim_middle},
       {"fim_pad_token_id", data.fim_padding},
       {"fim_rep_token_id", data.fim_repository},
       {"fim_sep_token_id", data.fim_separator},
@@ -130,13 +133,18 @@ Status Vocab::set_special_ids(const VocabData& data) {
                    .fim_padding = data.fim_padding,
                    .fim_repository = data.fim_repository,
                    .fim_separator = data.fim_separator,
+                   .fim_prefix = data.fim_prefix,
+                   .fim_suffix = data.fim_suffix,
+                   .fim_middle = data.fim_middle,
                    .extra_end_of_generation = data.extra_end_of_generation};
   ids.eos = eos_ = with_default(data.eos, defaults.eos);
   bos_ = with_default(data.bos, defaults.bos);
   unknown_ = with_default(data.unknown, defaults.unknown);
   padding_ = data.padding;
 
-  SpecialTokens special = find_special_tokens(ids, [this](std::string_view text) { return find(text); });
+  const auto find_text = [this](std::string_view text) { return find(text); };
+  fim_tokens_ = find_fim_tokens(data, find_text);
+  SpecialTokens special = find_special_tokens(ids, find_text);
   keep_html_tag(ids, special);
   const auto set_types = [this](const std::vector<TokenId>& tokens, TokenType type) {
     for (const TokenId id : tokens) types_[static_cast<std::size_t>(id)] = type;

@@ -10,6 +10,7 @@
 
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
+#include "text/fim_tokens.h"
 #include "text/token_index.h"
 
 namespace kvasir::text {
@@ -35,6 +36,9 @@ struct VocabData {
   TokenId fim_padding = kNoToken;                     // fim_pad
   TokenId fim_repository = kNoToken;                  // fim_rep
   TokenId fim_separator = kNoToken;                   // fim_sep
+  TokenId fim_prefix = kNoToken;                      // fim_pre, or prefix in older files
+  TokenId fim_suffix = kNoToken;                      // fim_suf, or suffix
+  TokenId fim_middle = kNoToken;                      // fim_mid, or middle
   std::vector<TokenId> extra_end_of_generation = {};  // from elsewhere, e.g. a generation configuration
 
   std::optional<bool> add_bos = {};           // tokenizer.ggml.add_bos_token
@@ -108,6 +112,7 @@ class Vocab {
   TokenId eos() const { return eos_; }
   TokenId unknown() const { return unknown_; }
   TokenId padding() const { return padding_; }
+  const FimTokens& fim_tokens() const { return fim_tokens_; }
 
   // Any of several tokens can end an answer: the end of the text, of the turn, of the message.
   bool is_end_of_generation(TokenId id) const;
@@ -129,6 +134,7 @@ class Vocab {
   TokenId eos_ = kNoToken;
   TokenId unknown_ = kNoToken;
   TokenId padding_ = kNoToken;
+  FimTokens fim_tokens_;
   std::vector<TokenId> end_of_generation_;
 };
 

@@ -25,7 +25,7 @@ void append(Tokens& tokens, std::span<const TokenId> more) { tokens.insert(token
 
 // Where a file begins; empty where the model has no mark for files, and a line of text stands for it.
 Tokens file_begin(const text::Tokenizer& tokenizer, std::string_view name) {
-  const TokenId mark = text::fim_tokens_of(tokenizer.vocab()).separator;
+  const TokenId mark = tokenizer.vocab().fim_tokens().separator;
   if (mark == kNoToken) return plain_tokens(tokenizer, "\n\n--- snippet ---\n");
   Tokens tokens{mark};
   append(tokens, plain_tokens(tokenizer, name));
@@ -41,7 +41,7 @@ Tokens chunk_tokens(const text::Tokenizer& tokenizer, const FimChunk& chunk) {
 
 // The last chunks, which are the newest, as far as there is room; empty: none fits.
 Tokens repository_tokens(const text::Tokenizer& tokenizer, const std::vector<FimChunk>& chunks, std::int64_t room) {
-  const text::FimTokens fim = text::fim_tokens_of(tokenizer.vocab());
+  const text::FimTokens fim = tokenizer.vocab().fim_tokens();
   Tokens begin;
   if (fim.repository != kNoToken) {
     begin.push_back(fim.repository);
@@ -77,7 +77,7 @@ ApiResult<std::vector<TokenId>> fim_prompt(const ApiContext& context, const FimP
                                            Warnings& warnings) {
   const text::Tokenizer* const tokenizer = context.engine.tokenizer();
   if (tokenizer == nullptr) return bad_request("the model file has no tokenizer", std::string(field));
-  const text::FimTokens fim = text::fim_tokens_of(tokenizer->vocab());
+  const text::FimTokens fim = tokenizer->vocab().fim_tokens();
   if (!fim.are_there()) {
     return bad_request(fmt::format("{}: the model has no tokens for filling in (fim_pre, fim_suf, fim_mid)", field),
                        std::string(field), "unsupported_parameter");

@@ -15,7 +15,6 @@
 #include "server/api/served_models.h"
 #include "server/api/thinking.h"
 #include "text/chat_template.h"
-#include "text/fim_tokens.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::server::api {
@@ -78,7 +77,7 @@ std::vector<std::string_view> capabilities_of(const ApiContext& context) {
   if (tokenizer == nullptr || model.is_encoder) return names;
   if (chat_template != nullptr) names.push_back("tools");  // as text where the template knows none
   if (chat_template != nullptr && knows_thinking(chat_template->source())) names.push_back("thinking");
-  if (text::fim_tokens_of(tokenizer->vocab()).are_there()) names.push_back("insert");
+  if (tokenizer->vocab().fim_tokens().are_there()) names.push_back("insert");
   return names;
 }
 
