@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/file_links.h"
 #include "base/printable.h"
 
 namespace kvasir {
@@ -32,21 +33,10 @@ int open_draft(const std::string& draft, mode_t mode) {
   return ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 }
 
-// The path that the path's links lead to in the end, whether something is there or not.
-std::string without_links(std::string path) {
-  constexpr int kMaxLinks = 40;  // as the system's own
-  std::error_code error;
-  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(path, error); ++i) {
-    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-    if (error) break;
-    path = (std::filesystem::path(path).parent_path() / target).string();
-  }
-  return path;
-}
-
 // A pipe or a device in the file's place would be gone.
 bool is_replaceable(const std::string& path) {
   std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored)) return false;  // links in a circle
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
          std::filesystem::is_directory(status);
@@ -92,7 +82,7 @@ std::optional<std::string> read_text_file(const std::string& path, std::size_t m
 }
 
 Status replace_text_file(const std::string& link, std::string_view text, mode_t mode) {
-  const std::string path = without_links(link);
+  const std::string path = file_behind_links(link);
   if (!is_replaceable(path)) return not_a_file(path);
   const std::string draft = draft_of(path);
   const int fd = open_draft(draft, mode);
@@ -110,7 +100,7 @@ Status replace_text_file(const std::string& link, std::string_view text, mode_t 
 }
 
 Status can_replace_text_file(const std::string& link) {
-  const std::string path = without_links(link);
+  const std::string path = file_behind_links(link);
   if (!is_replaceable(path)) return not_a_file(path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);

@@ -97,7 +97,8 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
 Result<BatchOutput> BatchOutput::open(const std::string& path, bool resume) {
   std::error_code ignored;
   const std::filesystem::file_status there = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+  const bool is_stream = path == "-";
+  if (is_stream || (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))) {
     return make_error(
         ErrorKind::kUsage,
         fmt::format("{}: answers go to a file, which a later run can go on with; this is none", printable_line(path)),

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_links.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "cli/number_range.h"
@@ -39,9 +40,9 @@ Result<std::vector<ApiKey>> read_keys(const std::string& file) {
   return server::auth::read_key_file(file);
 }
 
-// When two commands run at once, the second reads the file that the first has written.
+// When two commands run at once, the second reads the file that the first has written. Every link to a file has its lock.
 Result<store::FileLock> lock_keys(const std::string& file) {
-  return store::FileLock::acquire(file + ".lock", [] { return true; });
+  return store::FileLock::acquire(file_behind_links(file) + ".lock", [] { return true; });
 }
 
 auto find_key(std::vector<ApiKey>& keys, const std::string& name) {

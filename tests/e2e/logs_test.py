@@ -119,6 +119,20 @@ class Keys(CommandLineTest):
         self.assertIn("bob", (self.folder / "real" / "keys").read_text())
         self.assertNotIn("ann", (self.folder / "real" / "keys").read_text())
 
+    def test_links_to_one_file_have_one_lock(self):
+        (self.folder / "link").symlink_to("keys")
+        adding = [self.start("keys", "add", f"n{i}", "--file", ("keys", "link")[i % 2]) for i in range(12)]
+        for process in adding:
+            self.assertEqual(process.wait(TIME_LIMIT_S), DONE, process.stderr.read())
+        self.assertEqual(sorted(self.names()), sorted(f"n{i}" for i in range(12)))
+        self.assertFalse((self.folder / "link.lock").exists())
+
+    def test_links_in_a_circle_are_refused(self):
+        (self.folder / "keys").symlink_to("other")
+        (self.folder / "other").symlink_to("keys")
+        self.refusal(MACHINE, "keys", "add", "ann", "--file", "keys", says="no regular file")
+        self.assertTrue((self.folder / "keys").is_symlink())
+
     def test_a_key_that_nobody_saw_is_not_kept(self):
         self.kvasir("keys", "add", "ann", "--file", "keys")
         with open("/dev/full", "wb") as full:
@@ -131,7 +145,7 @@ class Batch(CommandLineTest):
     def test_answers_go_to_files_only(self):
         requests = self.file("in.jsonl", b'{"messages":[{"role":"user","content":"hi"}],"max_tokens":1}\n')
         os.mkfifo(self.folder / "pipe")
-        for out in ("pipe", "/dev/null", "/dev/stdout", "/dev/zero"):
+        for out in ("pipe", "/dev/null", "/dev/stdout", "/dev/zero", "-"):
             with self.subTest(out):
                 self.refusal(USAGE, "batch", LLAMA, requests, out, says="answers go to a file")
 
