@@ -138,6 +138,10 @@ int run_command(int argc, char** argv) {
   auto settings = apply_settings(app);
   if (!settings) return report(settings.error());
   context.settings = std::move(*settings);
+  if (argc > 2 && std::string_view(argv[1]) == "help" && find_verb(app, argv[2]) == nullptr) {
+    ++argv;  // what is asked about is refused as a verb that is not there
+    --argc;
+  }
   try {
     app.parse(with_help_as_flag(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/registry.h"
+#include "base/address_space.h"
 #include "base/machine.h"
 #include "base/printable.h"
 #include "base/process_memory.h"
@@ -195,7 +198,11 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
   const std::int64_t bytes = loaded.kv.memory_bytes();
   auto memory = AlignedBuffer::allocate(bytes);
   if (!memory) {
-    return make_error(ErrorKind::kMachine, fmt::format("KV cache: cannot reserve {}", format_bytes(bytes)));
+    const std::optional<std::int64_t> left = free_address_bytes();
+    const std::string reason = left ? fmt::format(" of the {} that ulimit -v leaves", format_bytes(*left)) : "";
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("KV cache: cannot reserve {}{}; a smaller --memory or --ctx would do", format_bytes(bytes),
+                                  reason));
   }
   loaded.kv_memory = std::move(*memory);
   if (config.kv_disk_bytes > 0) {

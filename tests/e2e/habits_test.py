@@ -39,6 +39,28 @@ MISTAKES = [
     (["serve", LLAMA, "--alias", "gpt-4o"], "--served-model-name"),
     (["serve", LLAMA, "--keepalive", "5m"], "stays loaded"),
     (["serve", LLAMA, "--jinja"], "leave it out"),
+    (["run", LLAMA, "hi", "--format", "json"], "--schema"),
+    (["run", LLAMA, "hi", "--json-schema", "{}"], "--schema"),
+    (["run", LLAMA, "hi", "--grammar-file", "g.gbnf"], "--grammar"),
+    (["run", LLAMA, "hi", "--think=false"], "leave it out"),
+    (["run", LLAMA, "hi", "--nowordwrap"], "--plain"),
+    (["run", LLAMA, "hi", "--no-warmup"], "leave it out"),
+    (["serve", LLAMA, "--cont-batching"], "leave it out"),
+    (["serve", LLAMA, "--no-context-shift"], "leave it out"),
+    (["serve", LLAMA, "--slots"], "/slots"),
+    (["serve", LLAMA, "--metrics"], "/metrics"),
+    (["serve", LLAMA, "--chat-template-file", "x.jinja"], "--chat-template"),
+    (["serve", LLAMA, "--threads-batch", "4"], "--threads"),
+    (["serve", LLAMA, "--lora", "x"], "adapters"),
+    (["serve", LLAMA, "--enable-auto-tool-choice"], "leave it out"),
+    (["serve", LLAMA, "--tool-call-parser", "hermes"], "leave it out"),
+    (["serve", LLAMA, "--reasoning-parser", "qwen3"], "leave it out"),
+    (["serve", LLAMA, "--enable-prefix-caching"], "leave it out"),
+    (["serve", LLAMA, "--swap-space", "4"], "--kv-disk"),
+    (["serve", LLAMA, "--ssl-keyfile", "k.pem"], "--tls-key"),
+    (["serve", LLAMA, "--ssl-certfile", "c.pem"], "--tls-cert"),
+    (["serve", LLAMA, "--disable-log-requests"], "--access-log"),
+    (["serve", LLAMA, "--host", "0.0.0.0:80"], "--port"),
     (["serve", LLAMA, "--mlock"], "leave it out"),
     (["serve", LLAMA, "--embeddings"], "/v1/embeddings"),
     (["serve", LLAMA, "--allowed-origins", "*"], "--cors-origin"),
@@ -246,6 +268,10 @@ class Greeting(CommandLineTest):
             described = [line for line in text.splitlines() if line.startswith(" " * 30)]
             self.assertTrue(described)
             self.assertLessEqual(max(map(len, described)), 100)
+
+    def test_help_of_a_verb_that_is_not_there_is_no_help(self):
+        self.refusal(USAGE, "help", "srve", says="did you mean 'serve'?")
+        self.refusal(USAGE, "help", "chat", says="kvasir run MODEL")
 
     def test_errors_name_the_verbs_own_help(self):
         self.refusal(USAGE, "run", says="(see kvasir run --help)")

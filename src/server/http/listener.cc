@@ -19,7 +19,9 @@ Status Listener::open(const std::string& host, std::uint16_t port) {
   tcp::resolver resolver(io_);
   const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
   if (error || found.empty()) {
-    return make_error(ErrorKind::kUsage, fmt::format("--host {}: {}", host, error.message()), "host");
+    const bool has_port = host.contains(':') || host.contains('/');
+    const std::string_view advice = has_port ? "; it is an address alone, and the port is --port" : "";
+    return make_error(ErrorKind::kUsage, fmt::format("--host {}: {}{}", host, error.message(), advice), "host");
   }
   const tcp::endpoint wanted = found.begin()->endpoint();
   acceptor_.open(wanted.protocol(), error);
