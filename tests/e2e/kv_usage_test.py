@@ -82,6 +82,8 @@ class KvUsage(CommandLineTest):
             self.whole("/v1/messages", messages=MESSAGES, max_tokens=24, **BUDGET)["usage"],
             [event for event in self.streamed("/v1/messages", messages=MESSAGES, max_tokens=24, **BUDGET)
              if event["type"] == "message_delta"][-1]["usage"],
+            self.whole("/completion", prompt=TEXT, n_predict=24, **BUDGET),
+            self.streamed("/completion", prompt=TEXT, n_predict=24, **BUDGET)[-1],
         ]
         self.check([usage["kv"] for usage in said])
         lines = [json.loads(line) for line in (self.folder / "access.jsonl").read_text().splitlines()]

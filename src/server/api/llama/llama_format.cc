@@ -8,6 +8,7 @@
 
 #include "server/api/openai/logprobs_json.h"
 #include "server/api/timings_json.h"
+#include "server/observe/kv_usage_json.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -91,6 +92,7 @@ std::string LlamaFormat::end_object(const End& end) const {
   usage.completion_tokens = end.num_tokens;
   usage.cached_tokens = end.num_cached;
   write_timings(json, usage, end.cost);
+  observe::member_kv_usage(json, end.kv);
   if (options_.probs && !end.logprobs.empty()) write_probs(json, end.logprobs);
   json.end_object();
   return options_.response_fields.empty() ? body : with_fields(body, options_.response_fields);
@@ -114,7 +116,8 @@ std::string LlamaFormat::whole(const std::vector<ChoiceResult>& choices, const U
                         .stop_string = choice.stop_string,
                         .has_new_line = choice.text.contains('\n'),
                         .logprobs = choice.logprobs,
-                        .cost = choice.cost});
+                        .cost = choice.cost,
+                        .kv = usage.kv});
   }
   if (is_list) body += ']';
   return body;
@@ -160,7 +163,8 @@ void LlamaFormat::append_events(std::int32_t choice, const RequestOutput& output
                                         .stop_string = output.stop_string,
                                         .has_new_line = has_new_line_[index],
                                         .logprobs = no_logprobs,
-                                        .cost = output.cost})});
+                                        .cost = output.cost,
+                                        .kv = usage.kv})});
 }
 
 std::string with_fields(const std::string& json, const std::vector<std::string>& paths) {

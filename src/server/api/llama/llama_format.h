@@ -51,6 +51,7 @@ class LlamaFormat final : public AnswerFormat {
     bool has_new_line = false;
     const std::vector<PositionLogprobs>& logprobs;
     RequestCost cost;
+    const KvUsage& kv;
   };
   std::int32_t num_prompt_tokens(std::int32_t choice) const;
   void write_probs(JsonWriter& json, const std::vector<PositionLogprobs>& positions) const;
