@@ -82,11 +82,22 @@ ApiResult<std::string> read_thought(const FieldInput& part, JsonObject object, s
   return thought;
 }
 
+// What a tool gives as it is: no part of any type.
+bool is_plain_json(JsonElement json) {
+  if (!json.is_object()) return true;
+  const JsonObject object = json.get_object().value();
+  return !find_member(object, "type") && !find_member(object, "text");
+}
+
 // `past`: where it is said what is left out; null: nothing is.
 ApiStatus append_part(const FieldInput& part, Warnings* past, MessageContent& content, std::vector<Value>& parts) {
   if (part.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(part));
     parts.push_back(Value::dict(text_entries(std::move(text))));
+    return {};
+  }
+  if (past != nullptr && is_plain_json(part.json)) {
+    parts.push_back(Value::dict(text_entries(json_text_of(part))));
     return {};
   }
   KVASIR_TRY(const JsonObject object, object_of(part));
@@ -104,7 +115,10 @@ ApiStatus append_part(const FieldInput& part, Warnings* past, MessageContent& co
     content.reasoning += text;
     return {};
   }
-  KVASIR_TRY(std::string text, required_string(part, object, type->member));
+  std::string text;
+  if (object.at_key(type->member).error() || !object[type->member].is_null()) {
+    KVASIR_TRY(text, required_string(part, object, type->member));
+  }
   parts.push_back(as_text_part(object, *type, std::move(text)));
   return {};
 }
@@ -114,6 +128,16 @@ ApiResult<MessageContent> read_content(const FieldInput& content, Warnings* past
   if (content.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(content));
     read.value = Value::string(std::move(text));
+    return read;
+  }
+  if (content.json.is_object() && !is_plain_json(content.json)) {  // a part without its list
+    std::vector<Value> parts;
+    KVASIR_CHECKED(append_part(content, past, read, parts));
+    if (!parts.empty()) read.value = Value::list(std::move(parts));
+    return read;
+  }
+  if (past != nullptr && !content.json.is_array()) {
+    read.value = Value::string(json_text_of(content));
     return read;
   }
   if (!content.json.is_array()) return wrong_type(content, "a string or an array of parts");
@@ -135,6 +159,11 @@ ApiResult<MessageContent> read_message_content(const FieldInput& content) {
 
 ApiResult<MessageContent> read_past_content(const FieldInput& content, Warnings& warnings) {
   return read_content(content, &warnings);
+}
+
+std::string json_text_of(const FieldInput& content) {
+  content.warn(" is no text: the model reads its JSON");
+  return simdjson::minify(content.json);
 }
 
 std::string left_out_note(std::string_view type) {

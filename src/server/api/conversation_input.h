@@ -21,8 +21,10 @@ struct MessageContent {
 // Errors (400) name the part at fault: what is neither text nor a list, a part that is no text.
 ApiResult<MessageContent> read_message_content(const FieldInput& content);
 // The same of what a tool gave or an assistant said: nobody asks about a picture there, so a part that is no
-// text is left out, with a warning, and a note stands in its place.
+// text is left out, with a warning, and a note stands in its place. Other JSON is shown as its text.
 ApiResult<MessageContent> read_past_content(const FieldInput& content, Warnings& warnings);
+// The JSON itself as a text, with a warning.
+std::string json_text_of(const FieldInput& content);
 // That note: "[image left out]".
 std::string left_out_note(std::string_view type);
 

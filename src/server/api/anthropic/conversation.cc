@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "server/api/conversation_input.h"
 #include "server/api/openai/messages.h"
 #include "server/api/template_dict.h"
 
@@ -98,12 +99,16 @@ ApiResult<bool> append_text_block(const FieldInput& block, JsonObject object, st
 // A string, or blocks. Nobody asks about a picture that a tool gave: a note stands in its place.
 ApiResult<std::string> read_result_text(const FieldInput& field, Warnings& warnings) {
   if (field.json.is_string()) return string_of(field);
-  if (!field.json.is_array()) return wrong_type(field, "a string or an array of blocks");
+  if (!field.json.is_array()) return json_text_of(field);
   std::string text;
   std::size_t index = 0;
   const JsonArray elements = field.json.get_array().value();
   for (const JsonElement json : elements) {
     const FieldInput block = field.at(index++, json);
+    if (!json.is_object() || !find_member(JsonObject(json.get_object()), "type")) {
+      append_line(text, json.is_string() ? std::string(json.get_string().value()) : json_text_of(block));
+      continue;
+    }
     KVASIR_TRY(const JsonObject object, object_of(block));
     KVASIR_TRY(const std::string type, required_string(block, object, "type"));
     KVASIR_TRY(const bool is_text, append_text_block(block, object, type, text));
@@ -165,6 +170,10 @@ ApiStatus read_thinking(const FieldInput& block, JsonObject object, Blocks& bloc
 // A block that is not known is left out, unless the user asks with it.
 ApiStatus read_block(const FieldInput& block, std::string_view role, Reading& reading, Blocks& blocks) {
   const bool is_assistant = role == "assistant";
+  if (block.json.is_string()) {
+    append_line(blocks.text, block.json.get_string().value());
+    return {};
+  }
   KVASIR_TRY(const JsonObject object, object_of(block));
   KVASIR_TRY(const std::string type, required_string(block, object, "type"));
   KVASIR_TRY(const bool is_text, append_text_block(block, object, type, blocks.text));
@@ -197,7 +206,8 @@ constexpr auto kKnownMembers = std::to_array<std::string_view>({"role", "content
 
 ApiStatus append_message(const FieldInput& message, Reading& reading) {
   KVASIR_TRY(const JsonObject object, object_of(message));
-  KVASIR_TRY(const std::string role, required_string(message, object, "role"));
+  KVASIR_TRY(std::string role, required_string(message, object, "role"));
+  if (role == "developer") role = "system";
   if (role != "assistant" && role != "user" && role != "system") {
     const std::string path = message.name + ".role";
     return bad_request(
@@ -233,6 +243,10 @@ ApiResult<std::string> read_text_blocks(const FieldInput& field) {
   std::size_t index = 0;
   for (const JsonElement json : array) {
     const FieldInput block = field.at(index++, json);
+    if (json.is_string()) {
+      append_line(text, json.get_string().value());
+      continue;
+    }
     KVASIR_TRY(const JsonObject object, object_of(block));
     KVASIR_TRY(const std::string type, required_string(block, object, "type"));
     if (type != "text") return unknown_block(block, type);

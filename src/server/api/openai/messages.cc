@@ -110,7 +110,7 @@ ApiResult<Value> read_calls(const FieldInput& message, JsonObject object) {
   if (const auto calls = find_member(object, "tool_calls")) {
     return read_tool_calls(message.at("tool_calls", *calls));
   }
-  if (const auto call = find_member(object, "function_call")) {
+  if (const auto call = find_member(object, "function_call"); call && !asks_for_nothing(*call)) {
     KVASIR_TRY(Value one, read_function(message.at("function_call", *call), std::nullopt));
     return Value::list({std::move(one)});
   }
