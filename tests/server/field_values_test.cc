@@ -182,5 +182,23 @@ TEST(FieldValues, WholeNumbersAreNotGuessed) {
   }
 }
 
+// PHP writes [] for {}, and Lua {} for [].
+TEST(FieldValues, TheEmptyListAndTheEmptyObjectAreBothEmpty) {
+  const RunningServer server;
+  const std::vector<std::pair<std::size_t, std::string>> cases = {
+      {0, "\"tools\":{}"},        {0, "\"stream_options\":[]"}, {0, "\"response_format\":[]"},
+      {0, "\"tool_choice\":[]"},  {0, "\"stop\":{}"},           {3, "\"metadata\":[]"},
+      {3, "\"tools\":{}"},        {4, "\"tool_choice\":[]"},    {4, "\"stop_sequences\":{}"},
+      {4, "\"tools\":{}"}};
+  for (const auto& [api, member] : cases) {
+    const auto colon = member.find(':');
+    const std::string field = member.substr(1, colon - 2);
+    const ClientResponse answer = ask(server, apis()[api], field, member.substr(colon + 1));
+    EXPECT_EQ(answer.status, 200) << apis()[api].path << " " << member << answer.body;
+  }
+  EXPECT_EQ(ask(server, apis()[0], "messages", "{}").status, 400);
+  EXPECT_EQ(ask(server, apis()[1], "prompt", "{}").status, 400);
+}
+
 }  // namespace
 }  // namespace kvasir::server::field_values_test

@@ -49,7 +49,9 @@ bool serves_name(const ApiContext& context, std::string_view name) {
 ApiStatus check_model(const ApiContext& context, const std::string& name) {
   if (serves_name(context, name)) return {};
   return std::unexpected(ApiError{
-      404, fmt::format("the model \"{}\" is not served here, only {}", printable(name), served_names(context)),
+      404,
+      fmt::format("the model \"{}\" is not served here, only {} (--any-model-name: all names are)", printable(name),
+                  served_names(context)),
       "model", "model_not_found"});
 }
 
@@ -73,10 +75,26 @@ ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, Re
   return share.resize(bytes, body_memory_bytes(writer.request().body));
 }
 
+namespace {
+
+// Ids of another vocabulary weigh and stop nothing; llama-server passes over them, and Ollama over the field.
+void leave_out_foreign_tokens(SamplingParams& sampling, std::int32_t vocab_size, Warnings& warnings) {
+  const auto is_foreign = [vocab_size](TokenId token) { return token >= vocab_size; };
+  const auto warn = [&](std::string_view field, std::size_t count) {
+    if (count == 0) return;
+    warnings.add(fmt::format("{}: left out are {} ids beyond the vocabulary of {} tokens", field, count, vocab_size));
+  };
+  warn("logit_bias", std::erase_if(sampling.logit_bias, [&](const auto& bias) { return is_foreign(bias.first); }));
+  warn("stop_token_ids", std::erase_if(sampling.stop_token_ids, is_foreign));
+}
+
+}  // namespace
+
 ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
                       Warnings& warnings) {
   const std::int32_t max_model_len_tokens = context.engine.model_info().max_model_len_tokens;
   if (!context.limits.are_strict) {
+    leave_out_foreign_tokens(request.sampling, context.engine.model_info().vocab_size, warnings);
     const auto warning = cut_to_context(request.sampling, std::ssize(request.prompt_token_ids),
                                         max_model_len_tokens);
     if (warning) warnings.add(*warning);

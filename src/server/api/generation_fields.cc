@@ -64,6 +64,12 @@ ApiStatus read_choices(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
+ApiStatus read_min_tokens(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const std::int64_t least, integer_of(field));
+  request.sampling.min_tokens = static_cast<std::int32_t>(std::max<std::int64_t>(least, 0));
+  return {};
+}
+
 // Any 64-bit integer; -1 is a random one, as with vLLM and llama-server.
 ApiStatus read_seed(const FieldInput& field, GenerationRequest& request) {
   if (field.json.is_uint64()) {
@@ -143,6 +149,7 @@ ApiStatus read_logit_bias(const FieldInput& field, GenerationRequest& request) {
 }
 
 ApiStatus read_stream_options(const FieldInput& field, GenerationRequest& request) {
+  if (field.json.is_array() && asks_for_nothing(field.json)) return {};  // PHP's {}
   KVASIR_TRY(const JsonObject options, object_of(field));
   request.has_stream_options = true;
   if (const auto include = find_member(options, "include_usage")) {
@@ -225,9 +232,9 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"n_predict", "integer", {-2, kMostInteger}, "another name for max_tokens", read_max_tokens},
     {"min_tokens",
      "integer",
-     {0, kMaxInt32},
+     {-kMaxInt32, kMaxInt32},
      "nothing stops the answer before",
-     read_integer<kSampling, &Sampling::min_tokens>},
+     read_min_tokens},
     {"temperature", "number", {0, kMaxFloat}, "0 is greedy", read_nearest<&Sampling::temperature>},
     {"top_p", "number", {0, 1}, "1 is off, 0 the most likely token", read_nearest<&Sampling::top_p>},
     {"top_k", "integer", {-kMostInteger, kMostInteger}, "0 and less are off", read_top_k},
@@ -362,6 +369,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
 
 ApiStatus read_stop(const FieldInput& field, GenerationRequest& request) {
   if (field.json.is_string()) return add_stop(field, request.sampling.stop);
+  if (field.json.is_object() && asks_for_nothing(field.json)) return {};  // Lua's []
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of strings");
   const JsonArray stops = field.json.get_array().value();
   const auto count = static_cast<std::int64_t>(stops.size());

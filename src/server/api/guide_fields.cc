@@ -45,6 +45,8 @@ ApiResult<std::vector<std::string>> texts_of(const FieldInput& field) {
 }  // namespace
 
 ApiStatus read_response_format(const FieldInput& field, GenerationRequest& request) {
+  const bool is_list_or_text = field.json.is_string() || field.json.is_array();
+  if (is_list_or_text && asks_for_nothing(field.json)) return {};
   KVASIR_TRY(const JsonObject format, object_of(field));
   const auto type = find_member(format, "type");
   if (!type && asks_for_nothing(field.json)) return {};

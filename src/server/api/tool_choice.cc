@@ -58,12 +58,18 @@ ApiStatus read_allowed_tools(const FieldInput& field, JsonObject object, ChatReq
 
 ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request) {
   request.choice_field = field.name;
+  if (!field.json.is_bool() && !field.json.is_number() && asks_for_nothing(field.json)) return {};
   if (field.json.is_string()) {
     KVASIR_TRY(std::string word, string_of(field));
     return read_choice_word(field, std::move(word), request);
   }
   KVASIR_TRY(const JsonObject object, object_of(field));
-  KVASIR_TRY(std::string type, required_string(field, object, "type"));
+  const bool is_plain_function = !find_member(object, "type") && find_member(object, "function");
+  std::string type = "function";  // where only the function is named
+  if (!is_plain_function) {
+    KVASIR_TRY(type, required_string(field, object, "type"));
+  }
+  if (type == "tool") type = "function";  // Anthropic's
   if (type == "allowed_tools") return read_allowed_tools(field, object, request);
   if (type == "none" || type == "auto" || type == "required" || type == "any") {
     return read_choice_word(field, std::move(type), request);
@@ -80,10 +86,13 @@ ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request)
 }
 
 ApiStatus read_anthropic_tool_choice(const FieldInput& field, ChatRequest& request) {
+  const bool is_list = field.json.is_array();
+  if (field.json.is_string() || (is_list && asks_for_nothing(field.json))) return read_openai_tool_choice(field, request);
   request.choice_field = field.name;
   KVASIR_TRY(const JsonObject object, object_of(field));
   if (asks_for_nothing(field.json)) return {};
   KVASIR_TRY(const std::string type, required_string(field, object, "type"));
+  if (type == "function" || type == "required") return read_openai_tool_choice(field, request);
   if (const auto disabled = find_member(object, "disable_parallel_tool_use")) {
     KVASIR_TRY(const bool one_at_most, boolean_of(field.at("disable_parallel_tool_use", *disabled)));
     request.parallel_tool_calls = !one_at_most;

@@ -99,12 +99,19 @@ class LeftOutTools {
   std::array<std::vector<std::string>, 3> names_;
 };
 
-// Empty: it is a function.
+// A name, or a function that has one.
+bool has_function_name(JsonObject object) { return find_member(object, "name") || find_member(object, "function"); }
+
+// Empty: it is a function. Tools of APIs without types have a member of their own, such as "google_search".
 ApiResult<std::string> foreign_type(const FieldInput& tool, JsonObject object, const ToolShape& shape) {
   const auto given = find_member(object, "type");
-  if (!given) return std::string();
+  if (!given) {
+    const bool is_foreign = !has_function_name(object) && object.size() > 0;
+    return is_foreign ? std::string((*object.begin()).key) : std::string();
+  }
   KVASIR_TRY(std::string type, string_of(tool.at("type", *given)));
-  return type == shape.type || type.empty() ? std::string() : type;
+  const bool is_function = type == shape.type || type.empty() || (type == "function" && has_function_name(object));
+  return is_function ? std::string() : type;
 }
 
 ApiResult<bool> read_strict(const FieldInput& function, JsonObject object) {
@@ -303,6 +310,7 @@ std::string custom_input_of(const std::string& arguments) {
 
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape) {
   ToolListReader reader(field, shape);
+  if (field.json.is_object() && asks_for_nothing(field.json)) return reader.finish();  // Lua's []
   KVASIR_CHECKED(reader.add_list(field, {}));
   return reader.finish();
 }

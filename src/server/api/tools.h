@@ -53,7 +53,7 @@ inline constexpr ToolShape kChatTools{
 inline constexpr ToolShape kResponsesTools{
     .type = "function", .schema_member = "parameters", .may_be_nested = true};
 inline constexpr ToolShape kAnthropicTools{
-    .type = "custom", .schema_member = "input_schema"};
+    .type = "custom", .schema_member = "input_schema", .may_be_nested = true};
 
 // As dicts {"type": "function", "function": {"name", "description", "parameters"}} with all three, whatever a
 // client leaves out: templates take them for granted. A function in a member of its own keeps its other

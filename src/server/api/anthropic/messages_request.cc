@@ -31,6 +31,7 @@ ApiStatus read_tool_choice(const FieldInput& field, MessagesRequest& request) {
 }
 
 ApiStatus read_stop_sequences(const FieldInput& field, MessagesRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
   KVASIR_CHECKED(array_of(field));
   return read_stop(field, request);
 }
@@ -162,8 +163,7 @@ ApiResult<MessagesRequest> parse_count_tokens_request(std::string_view body, con
 ApiResult<MessagesRequest> parse_messages_request(std::string_view body, const Limits& limits,
                                                   Warnings& warnings) {
   KVASIR_TRY(MessagesRequest request, parse_count_tokens_request(body, limits, warnings));
-  if (request.is_unbounded) return bad_request("max_tokens must be at least 0", "max_tokens");
-  if (!request.sampling.max_tokens)
+  if (!request.sampling.max_tokens && !request.is_unbounded)
     return bad_request("max_tokens is missing", "max_tokens", "missing_parameter");
   return request;
 }

@@ -40,7 +40,7 @@ constexpr auto kShared = std::to_array<std::pair<std::string_view, std::string_v
 constexpr auto kOwn = std::to_array<Field<OllamaRequest>>({
     {"num_ctx",
      "integer",
-     {0, kMaxInt32},
+     {-kMaxInt32, kMaxInt32},
      "the context that is wanted; a warning says where the server's is shorter",
      read_integer<&OllamaRequest::num_ctx>},
     {"tfs_z", "number", {}, "left out: no such sampler is here", read_ignored_but_one<OllamaRequest>},

@@ -28,6 +28,7 @@ ApiStatus read_input(const FieldInput& field, EmbeddingRequest& request) {
 }
 
 ApiStatus read_encoding(const FieldInput& field, EmbeddingRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
   KVASIR_TRY(request.is_base64, is_second_of(field, "float", "base64"));
   return {};
 }
@@ -36,6 +37,7 @@ ApiStatus read_pooling(const FieldInput& field, EmbeddingRequest& request) {
   constexpr std::pair<std::string_view, Pooling> kPoolings[] = {
       {"mean", Pooling::kMean}, {"last", Pooling::kLast}, {"cls", Pooling::kFirst}};
   KVASIR_TRY(const std::string word, string_of(field));
+  if (word.empty()) return {};
   for (const auto& [name, pooling] : kPoolings) {
     if (word != name) continue;
     request.pooling = pooling;
@@ -55,6 +57,14 @@ ApiStatus read_prompt_word(const FieldInput& field, EmbeddingRequest& request) {
 
 ApiStatus read_prompt_text(const FieldInput& field, EmbeddingRequest& request) {
   KVASIR_TRY(request.prompt.prompt, string_of(field));
+  return {};
+}
+
+// llama-server and Ollama pass over 0 and less.
+ApiStatus read_dimensions(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(const std::int64_t count, integer_of(field));
+  request.dimensions.reset();
+  if (count > 0) request.dimensions = static_cast<std::int32_t>(count);
   return {};
 }
 
@@ -85,9 +95,9 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
      read_pooling},
     {"dimensions",
      "integer",
-     {1, kMaxInt32},
-     "the first so many numbers alone, again of length 1; absent: all",
-     read_integer<&EmbeddingRequest::dimensions>},
+     {-kMaxInt32, kMaxInt32},
+     "the first so many numbers alone, again of length 1; absent, 0 and less: all",
+     read_dimensions},
     {"prompt_name",
      "string",
      {},

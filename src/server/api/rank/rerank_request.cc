@@ -16,6 +16,14 @@ ApiStatus read_query(const FieldInput& field, RerankRequest& request) {
   return {};
 }
 
+// vLLM's default is 0.
+ApiStatus read_best(const FieldInput& field, RerankRequest& request) {
+  KVASIR_TRY(const std::int64_t count, integer_of(field));
+  request.top_n.reset();
+  if (count > 0) request.top_n = static_cast<std::int32_t>(count);
+  return {};
+}
+
 constexpr auto kRerankFields = std::to_array<Field<RerankRequest>>({
     {"query", "string or object", {}, "what is looked for: a text, or an object with a text", read_query},
     {"documents",
@@ -24,8 +32,8 @@ constexpr auto kRerankFields = std::to_array<Field<RerankRequest>>({
      "texts, or objects with a text or the fields of rank_fields",
      read_later<RerankRequest>},
     {"texts", "array", {}, "another name for documents; the answer is then a list", read_later<RerankRequest>},
-    {"top_n", "integer", {1, kMostResults}, "the best so many; absent: all", read_integer<&RerankRequest::top_n>},
-    {"top_k", "integer", {1, kMostResults}, "another name for top_n", read_integer<&RerankRequest::top_n>},
+    {"top_n", "integer", {-kMostResults, kMostResults}, "the best so many; absent, 0 and less: all", read_best},
+    {"top_k", "integer", {-kMostResults, kMostResults}, "another name for top_n", read_best},
     {"return_documents", "boolean", {}, "with each result its document", read_boolean<&RerankRequest::return_documents>},
     {"return_text", "boolean", {}, "another name for return_documents", read_boolean<&RerankRequest::return_documents>},
     {"rank_fields",
