@@ -134,7 +134,7 @@ FAMILIES = {
         2, "n_routed_experts", moe_intermediate_size=32, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True,
         attention_bias=True, routed_scaling_factor=1.8, n_group=1, topk_group=1, norm_topk_prob=True,
         rope_parameters=DEFAULT_ROPE | {"partial_rotary_factor": 0.5})),
-    # Gemma 4: the shape of E2B (shared KV, embeddings per layer), and of 26B-A4B (experts, K = V).
+    # Gemma 4: the shapes of E2B (shared KV, embeddings per layer), of 26B-A4B (experts, K = V), and of 12B and 31B.
     "gemma4-e": Family("gemma4_text", sizes(
         5, ffn=32, sliding_window=40, layer_types=layer_types(*"wfwwf"), num_kv_shared_layers=3, global_head_dim=32,
         use_double_wide_mlp=True, hidden_size_per_layer_input=8, vocab_size_per_layer_input=VOCAB,
@@ -143,6 +143,12 @@ FAMILIES = {
         2, ffn=32, sliding_window=40, layer_types=layer_types(*"wf"), global_head_dim=32, attention_k_eq_v=True,
         num_global_key_value_heads=1, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=8,
         top_k_experts=2, moe_intermediate_size=32, final_logit_softcapping=12.0, rope_parameters=GEMMA4_ROPE), embedding_scale=0.3),
+    # The class of the dense ones has no keys of layers' embeddings and of experts, which the converter reads.
+    "gemma4-dense": Family("gemma4_unified_text", sizes(
+        3, ffn=64, sliding_window=40, layer_types=layer_types(*"wwf"), global_head_dim=32, attention_k_eq_v=True,
+        num_global_key_value_heads=1, final_logit_softcapping=12.0, rope_parameters=GEMMA4_ROPE), embedding_scale=0.3,
+                           gguf={"config": {"architectures": ["Gemma4UnifiedForConditionalGeneration"],
+                                            "hidden_size_per_layer_input": 0, "moe_intermediate_size": None}}),
     # Encoders.
     "bert": Family("bert", encoded(2), encoder=True),
     "modern-bert": Family("modernbert", encoded(

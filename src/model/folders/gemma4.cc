@@ -38,7 +38,8 @@ constexpr io::HfKey kGemma4Keys[] = {
     kNoCap,
     kCap,
 };
-constexpr io::HfKey kGemma4UnifiedKeys[] = {kNoCap, kCap};
+constexpr io::HfKey kGemma4UnifiedKeys[] = {
+    {.config = "", .gguf = "embedding_length_per_layer_input", .fallback = 0.0}, kNoCap, kCap};
 constexpr std::string_view kUnifiedLeftOut[] = {"vision_embedder."};
 constexpr io::HfDefaults kGemma4Defaults = {.hidden_size = 2304,
                                             .intermediate_size = 9216,
