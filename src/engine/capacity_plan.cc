@@ -31,9 +31,10 @@ constexpr std::int64_t kHeapPerFreedByte = 5;  // what reading a header has free
 constexpr double kSmallBits = 5.0;
 constexpr double kSmallKvShare = 0.3;
 
-EngineConfig config_for(const EngineConfig& base, const model::ModelConfig& model, std::int32_t num_users) {
+EngineConfig config_for(const EngineConfig& base, const model::ModelConfig& model, const CapacityRequest& request) {
   EngineConfig config = base;
-  config.max_num_seqs = num_users;
+  config.max_num_seqs = request.num_users;
+  config.max_model_len_tokens = request.context_tokens;  // an encoder's step has room for so many
   config.max_num_batched_tokens = batched_tokens(config, model);
   return config;
 }
@@ -58,7 +59,7 @@ std::int64_t kv_bytes_of(const EngineConfig& config, const model::ModelConfig& m
 }
 
 CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, const CapacityRequest& request) {
-  const EngineConfig config = config_for(base, model.config, request.num_users);
+  const EngineConfig config = config_for(base, model.config, request);
   CapacityPlan plan;
   plan.weights_bytes = model.weights.resident_bytes();
   plan.mapped_bytes = model.weights.mapped_bytes;
@@ -224,7 +225,7 @@ RatePlan plan_rates(const EngineConfig& base, const CapacityModel& model, const 
   // Fitted to `bench` on dense and mixed models of 0.1 to 30 billion weights, with 1 to 16 users. A matrix is first
   // read, then multiplied, so both times count; threads meet several times a layer.
   constexpr double kReadShare = 0.9, kProductShare = 0.6, kLayerSeconds = 25e-6;
-  const EngineConfig config = config_for(base, model.config, request.num_users);
+  const EngineConfig config = config_for(base, model.config, request);
   const model::WeightFootprint& weights = model.weights;
   const double num_users = request.num_users;
   const double answer = request.answer_tokens > 0 ? request.answer_tokens : request.context_tokens / 2;

@@ -76,6 +76,16 @@ TEST(CapacityPlan, CapsWindowsAtTheirTokens) {
   EXPECT_LT(windowed, full / 2 + std::int64_t{327'680} / 2 * 2 * (1024 + 512 + 32));
 }
 
+TEST(CapacityPlan, AnEncodersStepIsAsLongAsTheContextAskedFor) {
+  CapacityModel model = model_70b(8);
+  model.config.is_encoder = true;
+  const auto step_of = [&](std::int32_t context) {
+    return plan(model, {.context_tokens = context, .memory_bytes = 640 * kGiB}).workspace_bytes;
+  };
+  EXPECT_EQ(step_of(128), step_of(512));  // the least
+  EXPECT_EQ(step_of(2048), 4 * step_of(512));
+}
+
 TEST(CapacityPlan, FindsTheMostUsersAndTheLongestContext) {
   const CapacityModel model = model_70b(8);
   const CapacityRequest request = {.context_tokens = 8192, .num_users = 4, .memory_bytes = 64 * kGiB};
