@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 from served import need_model, run_in_venv, serving, skip  # noqa: E402
 
 from browser import CHROMIUM, CONTRAST, DRIVER, Page, browser, complaints  # noqa: E402
+from kept_flows import OTHER, KeptFlows  # noqa: E402
 from markdown_cases import CASES, EXPENSIVE  # noqa: E402
 
 MODEL = "smollm2:135m"
@@ -31,6 +32,7 @@ RENDERED = """
 const holder = document.createElement('div'), text = arguments[0];
 for (let end = 0; end <= text.length; ++end) holder.replaceChildren(...renderMarkdown(text.slice(0, end)));
 for (const button of holder.querySelectorAll('button')) button.remove();
+for (const span of holder.querySelectorAll('pre span')) span.replaceWith(span.textContent);
 for (const link of holder.querySelectorAll('a')) for (const name of ['target', 'rel']) link.removeAttribute(name);
 return holder.innerHTML;
 """
@@ -39,7 +41,7 @@ HOSTILE = "# <img src=x onerror=alert(1)>\n<script>document.title='taken'</scrip
 WIDE = f"```js\n{'x' * 200}\n```\n\n| name | what it means |\n|---|---|\n| a | {'so much ' * 9}|"
 
 
-class Flows:
+class Flows(KeptFlows):
     """Each method is a test with a server and a tab of its own making."""
 
     def __init__(self, screenshots):
@@ -378,6 +380,7 @@ class streams:
 
 
 KEYS = {"keys": [{"name": "ann"}, {"name": "bob"}]}
+OPTIONS = {"the_model_is_chosen": [OTHER]}
 SETUPS = {"a_key_is_asked_for": KEYS, "a_key_is_not_asked_for_twice": KEYS}
 
 
@@ -392,14 +395,14 @@ def main():
     run_in_venv(["selenium"])
     if args.screenshots:
         args.screenshots.mkdir(parents=True, exist_ok=True)
-    names = [name for name, value in vars(Flows).items() if callable(value) and not name.startswith("__")
+    names = [name for name, value in (vars(Flows) | vars(KeptFlows)).items() if callable(value) and not name.startswith("__")
              and name != "shoot" and args.only in name]
     if not names:
         parser.error(f"no flow's name has {args.only!r}")
     flows, failed = Flows(args.screenshots), 0
     for name in names:
         try:
-            with serving(MODEL, SETUPS.get(name)) as server, browser() as driver:
+            with serving(MODEL, SETUPS.get(name), OPTIONS.get(name, ())) as server, browser() as driver:
                 getattr(flows, name)(server, driver)
                 said = complaints(driver)
                 assert not said, said

@@ -1,7 +1,7 @@
 // The conversation: what was said, what is being said, and what may be changed about it.
 
 const chat = {
-  messages: [],     // {role, content, reasoning, stats, fault, isRefused}; an answer grows while it comes
+  messages: [],     // {role, content, reasoning, calls, stats, fault, isRefused}; an answer grows while it comes
   model: "",
   running: null,    // the AbortController of the answer that comes
 
@@ -25,15 +25,28 @@ function requestBody() {
     const field = document.getElementById(name);
     if (field.value !== "") body[name] = field.valueAsNumber;
   }
+  const tools = document.getElementById("tools").value.trim();
+  if (tools) body.tools = JSON.parse(tools);
   return body;
 }
 
-// The first of the sampling's fields whose number is none, or would not arrive as it was written.
+// The first of the settings whose value is none, or would not arrive as it was written.
 function wrongNumber() {
   const seed = document.getElementById("seed");
   const isLong = seed.value !== "" && !Number.isSafeInteger(seed.valueAsNumber);
   seed.setCustomValidity(isLong ? "A whole number of at most 9007199254740991." : "");
-  return kNumbers.map(name => document.getElementById(name)).find(({validity}) => validity.badInput || validity.customError);
+  const tools = document.getElementById("tools");
+  tools.setCustomValidity(isToolList(tools.value.trim()) ? "" : "A JSON array of tools, as in the API.");
+  return [...kNumbers, "tools"].map(name => document.getElementById(name))
+                               .find(({validity}) => validity.badInput || validity.customError);
+}
+
+function isToolList(text) {
+  try {
+    return text === "" || Array.isArray(JSON.parse(text));
+  } catch {
+    return false;
+  }
 }
 
 // --- What a message looks like ---
@@ -64,6 +77,15 @@ function reasoningOf(message, item, isComing) {
   return details;
 }
 
+function callOf({name, arguments: given}) {
+  let shown = given;
+  try {
+    shown = JSON.stringify(JSON.parse(given), null, 2);
+  } catch { /* it is still coming, or no JSON */ }
+  return element("details", {className: "call", open: true}, element("summary", {textContent: "Calls " + name}),
+                 codeBlock(shown.split("\n"), "json"));
+}
+
 function fillMessage(item, index) {
   const message = chat.messages[index], isUser = message.role === "user";
   const isComing = chat.running !== null && index === chat.messages.length - 1;
@@ -71,6 +93,7 @@ function fillMessage(item, index) {
   filled(text, isUser ? [message.content] : renderMarkdown(message.content));
   const who = element("p", {className: "who", textContent: isUser ? "You" : "Answer"});
   item.replaceChildren(who, ...(message.reasoning ? [reasoningOf(message, item, isComing)] : []), text);
+  for (const call of message.calls ?? []) item.append(callOf(call));
   if (message.fault) item.append(element("p", {className: "fault", textContent: message.fault}));
   if (message.stats) item.append(element("p", {className: "stats", textContent: message.stats}));
   if (!isComing && chat.running === null) item.append(messageActions(index));
@@ -83,6 +106,7 @@ function showConversation() {
     return item;
   }));
   chat.list.scrollTop = chat.list.scrollHeight;
+  showStart();
   document.getElementById("send").hidden = chat.running !== null;
   document.getElementById("stop").hidden = chat.running === null;
 }
@@ -112,6 +136,13 @@ function statsOf(usage, began, first, ended) {
   return parts.join(" · ");
 }
 
+// Calls come in pieces, each with the index of its call.
+function addCall(calls, {index, function: part}) {
+  calls[index] ??= {name: "", arguments: ""};
+  calls[index].name += part?.name ?? "";
+  calls[index].arguments += part?.arguments ?? "";
+}
+
 async function streamAnswer(answer, signal) {
   let first = 0, usage = null;
   const response = await connection.fetch("/v1/chat/completions", {
@@ -121,11 +152,12 @@ async function streamAnswer(answer, signal) {
   if (!response.ok) throw new Error(await faultOf(response) + (answer.isRefused ? " It is left out of what follows." : ""));
   for await (const event of eventsOf(response)) {
     usage = event.usage ?? usage;
-    const {content, reasoning_content: thought} = event.choices[0]?.delta ?? {};
-    if (!content && !thought) continue;
+    const {content, reasoning_content: thought, tool_calls: calls} = event.choices[0]?.delta ?? {};
+    if (!content && !thought && !calls) continue;
     first ||= performance.now();
     answer.content += content ?? "";
     answer.reasoning += thought ?? "";
+    for (const part of calls ?? []) addCall(answer.calls, part);
     showProgress();
   }
   answer.stats = statsOf(usage, response.sentAt, first, performance.now());
@@ -134,10 +166,11 @@ async function streamAnswer(answer, signal) {
 async function askForAnswer() {
   if (chat.running) return;
   const running = chat.running = new AbortController(), signal = running.signal;
-  const answer = {role: "assistant", content: "", reasoning: ""};
+  const answer = {role: "assistant", content: "", reasoning: "", calls: []};
   // The request is made of what was said before the answer: an empty message is left out.
   chat.messages.push(answer);
   showConversation();
+  keepConversation();
   connection.isDeclined = false;
   try {
     await streamAnswer(answer, signal);
@@ -148,7 +181,10 @@ async function askForAnswer() {
     announce(answer.fault);
   }
   if (chat.running === running) chat.running = null;  // else a new chat has begun
-  if (chat.messages.includes(answer)) showConversation();
+  if (!chat.messages.includes(answer)) return;
+  showConversation();
+  keepConversation();
+  showModels();
 }
 
 function announce(text) {
@@ -209,11 +245,34 @@ function editMessage(index) {
 }
 
 function newChat() {
-  stopAnswer();
-  chat.running = null;
-  chat.messages = [];
+  leaveConversation();
   showConversation();
+  listConversations();
   chat.prompt.focus();
+}
+
+// --- Where nothing was said yet ---
+
+const kExamples = ["Explain what a hash table is, with an example.", "Write a Python function that reverses a list.",
+                   "Give me three names for a grey cat.", "Translate into French: The train is late."];
+
+function curlLine() {
+  const body = JSON.stringify({model: chat.model, messages: [{role: "user", content: "Hello!"}]}).replaceAll("'", "'\\''");
+  const key = connection.key ? ' -H "Authorization: Bearer $KVASIR_API_KEY"' : "";
+  return `curl ${location.origin}${kBase}v1/chat/completions -H 'Content-Type: application/json'${key} -d '${body}'`;
+}
+
+function showStart() {
+  const start = document.getElementById("start");
+  start.hidden = chat.messages.length > 0;
+  chat.list.hidden = !start.hidden;
+  if (start.hidden) return;
+  document.getElementById("examples").replaceChildren(...kExamples.map(text => {
+    const button = element("button", {type: "button", textContent: text});
+    button.addEventListener("click", () => { chat.prompt.value = text; sendPrompt(); });
+    return button;
+  }));
+  document.getElementById("curl").replaceChildren(codeBlock([curlLine()], ""));
 }
 
 function startChat() {

@@ -4,7 +4,7 @@ function codeBlock(lines, language) {
   const text = lines.join("\n");
   const copy = element("button", {type: "button", textContent: "Copy", ariaLabel: "Copy this code"});
   copy.addEventListener("click", () => copyText(text, copy));
-  const block = element("pre", {}, element("code", {textContent: text, tabIndex: 0}), copy);
+  const block = element("pre", {}, filled(element("code", {tabIndex: 0}), colouredCode(text, language)), copy);
   if (language) block.dataset.language = language.slice(0, 20);
   return block;
 }

@@ -6,6 +6,8 @@ function showBanner(text) {
   if (banner.textContent !== text) banner.textContent = text;
 }
 
+const kStates = {known: " (loads when asked)", loading: " (loading)", failed: " (failed)"};
+
 const tabs = ["chat", "operations"];
 
 function showView(name) {
@@ -51,18 +53,33 @@ function startTheme() {
 }
 
 function factsOf(model) {
-  const parts = [model.id, model.architecture, model.quantization];
+  const parts = [model.architecture, model.quantization];
   if (model.num_parameters) parts.push(`${(model.num_parameters / 1e6).toFixed(0)} M parameters`);
-  parts.push(`${model.max_model_len} tokens of context`);
+  if (model.max_model_len) parts.push(`${model.max_model_len} tokens of context`);
   return parts.filter(Boolean).join(" · ");
 }
 
-async function showModel() {
+// The model of that name, or the first. A model that is not in memory is loaded when it is asked.
+function chooseModel(name) {
+  const models = chat.models ?? [], model = models.find(({id}) => id === name) ?? models[0];
+  if (!model) {
+    chat.model = name ?? "";
+    return;
+  }
+  chat.model = model.id;
+  const select = document.getElementById("model");
+  select.replaceChildren(...models.map(({id, state}) => element("option", {
+    value: id, selected: id === model.id, textContent: id + (kStates[state] ?? "")})));
+  document.getElementById("facts").textContent = factsOf(model);
+  showStart();
+}
+
+async function showModels() {
   try {
     const models = await connection.get("/v1/models");
     if (!models) return;
-    chat.model = models.data[0].id;
-    document.getElementById("facts").textContent = factsOf(models.data[0]);
+    chat.models = models.data;
+    chooseModel(chat.model || localStorage.getItem("kvasir-model"));
   } catch {
     showBanner("There is no connection to the server. Reload the page once it runs.");
   }
@@ -70,7 +87,15 @@ async function showModel() {
 
 startTheme();
 startChat();
+startConversations();
 startTabs();
 document.getElementById("key").addEventListener("click", () => connection.askForKey());
-addEventListener("newkey", showModel);
-showModel();
+document.getElementById("model").addEventListener("change", ({target}) => {
+  localStorage.setItem("kvasir-model", target.value);
+  chooseModel(target.value);
+  chat.prompt.focus();
+});
+addEventListener("newkey", showModels);
+showConversation();
+chat.prompt.focus();
+showModels();
