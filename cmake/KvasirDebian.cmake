@@ -32,7 +32,8 @@ kvasir_system_install(/usr/share/kvasir/prometheus deploy/prometheus/kvasir.rule
 
 # The documents, in the folders that their links lead to.
 set(kvasir_doc_dir /usr/share/doc/kvasir)
-kvasir_system_install(${kvasir_doc_dir} deploy/debian/copyright ${PROJECT_BINARY_DIR}/changelog.gz README.md)
+kvasir_system_install(${kvasir_doc_dir} deploy/debian/copyright ${PROJECT_BINARY_DIR}/changelog.gz README.md
+  CONTRIBUTING.md SECURITY.md CHANGELOG.md)
 install(DIRECTORY docs examples DESTINATION ${kvasir_doc_dir} COMPONENT system EXCLUDE_FROM_ALL)
 install(DIRECTORY deploy/container deploy/kubernetes DESTINATION ${kvasir_doc_dir}/deploy
   COMPONENT system EXCLUDE_FROM_ALL)
