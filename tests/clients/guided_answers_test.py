@@ -3,7 +3,7 @@
 
 Usage: guided_answers_test.py [--model NAME] [--schemas FILE] [--count N] [--every N] [--max-tokens N]
 FILE has lines {"name", "schema"}, perhaps compressed (.gz); by default those in cases/guided_schemas.jsonl. Every N takes
-the first of N lines. Numbers with a fraction are decimals to the validator, which else divides floats for multipleOf.
+the first of N lines. A model whose file has no chat template gets Gemma's. Numbers with a fraction are decimals to the validator, which else divides floats for multipleOf.
 
 Exits 0 when every finished answer validates and half of them finished, 1 otherwise, and 77 (skipped) without binary,
 model, file or package.
@@ -15,6 +15,7 @@ import gzip
 import itertools
 import json
 import pathlib
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -23,6 +24,7 @@ import served
 
 SCHEMAS = pathlib.Path(__file__).parent / "cases/guided_schemas.jsonl"
 AT_ONCE = 8
+TEMPLATE = {"chat_template": "families/gemma3.jinja"}
 
 
 def read_schemas(path, count, every):
@@ -31,6 +33,11 @@ def read_schemas(path, count, every):
     opened = gzip.open(path, "rt") if path.suffix == ".gz" else open(path)
     with opened as lines:
         return [json.loads(line) for line in itertools.islice(lines, 0, count * every, every)]
+
+
+def has_template(model):
+    shown = subprocess.run([served.BINARY, "show", model, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(shown.stdout)[0]["chat_template"]
 
 
 def ask(url, case, seed, max_tokens):
@@ -74,7 +81,8 @@ def main():
     cases = read_schemas(options.schemas, options.count, options.every)
     ends = {"stop": 0, "length": 0, "error": 0}
     num_invalid = 0
-    with served.serving(options.model) as server, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    setup = {} if has_template(options.model) else TEMPLATE
+    with served.serving(options.model, setup) as server, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         answers = pool.map(lambda item: ask(server.url, item[1], item[0], options.max_tokens), enumerate(cases))
         for case, (status, end, text) in zip(cases, answers):
             ends[end] = ends.get(end, 0) + 1
