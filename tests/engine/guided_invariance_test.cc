@@ -1,6 +1,6 @@
 // Guided answers do not depend on company or on what ran before: the same tokens and log-probabilities, bit for bit,
 // alone, in a batch, as one of several choices, in chunks, preempted, from a cached prefix, and with a guide that is new
-// or was used before. Under KV policies that drop something they are the same alone and in a batch.
+// or was used before. Under KV policies that drop something they are the same alone and in a batch of the same chunks.
 //
 // Runs on two tiny models. KVASIR_GUIDED_MODEL names a real one to run instead.
 #include <gtest/gtest.h>
@@ -187,17 +187,22 @@ TEST_P(GuidedInvariance, ChoicesAreTheSameAloneAndInABatch) {
   expect_same(answers_of(*engine, several), alone, "several choices in a batch");
 }
 
-TEST_P(GuidedInvariance, SoloIsBatchedUnderPoliciesThatDrop) {
-  EngineConfig whole = config();
-  whole.max_num_batched_tokens = 4096;  // what a policy drops depends on how prompts are cut: they are not
-  const auto engine = load(whole);
-  ASSERT_NE(engine, nullptr);
-  for (const char* policy : {"ladder", "uniform", "h2o"}) {
-    const KvParams kv = {.policy = policy, .budget = 0.4, .quality = KvQuality::kBestEffort};
-    const Answers expected = solo(*engine, kv);
-    std::vector<Request> together = requests(*engine, kv);
-    for (Request& request : together) request.use_prefix_cache = false;
-    expect_same(answers_of(*engine, std::move(together)), expected, policy);
+// A policy that drops something acts behind each chunk of a prompt, so an answer depends on the chunks, guided or not. A
+// step that is full cuts prompts where the company leaves room. Here chunks are whole prompts, then 16 tokens of each.
+TEST_P(GuidedInvariance, SoloIsBatchedUnderPoliciesThatDropWhereChunksAreTheSame) {
+  for (const std::int32_t max_chunk_tokens : {0, 16}) {
+    EngineConfig roomy = config();
+    roomy.max_num_batched_tokens = 4096;
+    roomy.max_chunk_tokens = max_chunk_tokens;
+    const auto engine = load(roomy);
+    ASSERT_NE(engine, nullptr);
+    for (const char* policy : {"ladder", "uniform", "h2o"}) {
+      const KvParams kv = {.policy = policy, .budget = 0.4, .quality = KvQuality::kBestEffort};
+      const Answers expected = solo(*engine, kv);
+      std::vector<Request> together = requests(*engine, kv);
+      for (Request& request : together) request.use_prefix_cache = false;
+      expect_same(answers_of(*engine, std::move(together)), expected, policy);
+    }
   }
 }
 
