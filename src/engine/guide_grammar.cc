@@ -17,6 +17,7 @@
 #include "grammar/regex/derivatives.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/json_schema.h"
+#include "grammar/shipped/shipped_grammars.h"
 #include "grammar/tags/structural_tag.h"
 #include "grammar/tags/tool_grammar.h"
 
@@ -134,9 +135,10 @@ Result<grammar::Grammar> grammar_of_answer(const Guide& guide, const text::Token
     return grammar::grammar_from_structural_tag(
         store, guide.text, {.schema = schema_options(guide), .tokens = token_names(tokenizer)});
   }
-  const bool is_gbnf = guide.kind == Guide::Kind::kGbnf;
+  const auto shipped = grammar::shipped_grammar(guide.text);
+  const bool is_gbnf = shipped || guide.kind == Guide::Kind::kGbnf;
   return grammar::grammar_from_ebnf(
-      store, guide.text,
+      store, shipped.value_or(guide.text),
       {.dialect = is_gbnf ? grammar::EbnfDialect::kGbnf : grammar::EbnfDialect::kXGrammar, .tokens = token_names(tokenizer)});
 }
 
