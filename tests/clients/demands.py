@@ -51,6 +51,17 @@ def chat_choice(name):
     return name
 
 
+def responses_choice(said):
+    """As the Responses API says what a chat says so."""
+    if isinstance(said, str):
+        return said
+    if said["type"] == "function":
+        return {"type": "function", **said["function"]}
+    allowed = said["allowed_tools"]
+    return {"type": "allowed_tools", "mode": allowed["mode"],
+            "tools": [{"type": "function", **tool["function"]} for tool in allowed["tools"]]}
+
+
 def check_calls(choice, calls, text=None):
     """`calls`: (name, arguments as JSON or as an object) of one answer."""
     allowed, must_call = CHOICES[choice]

@@ -57,20 +57,9 @@ class Responses:
         self.api = client.responses
         self.common = {"model": model, "max_output_tokens": ENOUGH_TOKENS, "temperature": 0}
 
-    @staticmethod
-    def choice_of(choice):
-        said = demands.chat_choice(choice)
-        if isinstance(said, str):
-            return said
-        if said["type"] == "function":
-            return {"type": "function", **said["function"]}
-        allowed = said["allowed_tools"]
-        return {"type": "allowed_tools", "mode": allowed["mode"],
-                "tools": [{"type": "function", **tool["function"]} for tool in allowed["tools"]]}
-
     def ask(self, choice, is_streamed, **more):
         tools = [{"type": "function", **tool["function"]} for tool in demands.chat_tools(strict=True)]
-        asked = dict(input=demands.QUESTION, tools=tools, tool_choice=self.choice_of(choice),
+        asked = dict(input=demands.QUESTION, tools=tools, tool_choice=demands.responses_choice(demands.chat_choice(choice)),
                      parallel_tool_calls=False) | self.common | more
         if not is_streamed:
             return self.read(self.api.create(**asked))
