@@ -81,7 +81,7 @@ MAY_USE = {
     "base": {"libc", "fmt/"},
     "tensor": set(),
     "quant": set(),
-    "kernels": {"libc", "immintrin.h"},
+    "kernels": {"libc", "immintrin.h", "arm_neon.h"},
     "backend": {"fmt/"},
     "backend/cuda/simt": {"libc", "boost/context/", "cuda_fp16.h", "cuda_runtime.h"},
     "backend/cuda/kernels": set(),
@@ -119,7 +119,7 @@ NOISE = re.compile(r'//.*|"(?:\\.|[^"\\])*"')
 
 
 def is_test(path):
-    return path.name.endswith(("_test.cc", "_fixture.h", "_problem.cc", "_problem.h", "every_isa.h")) or "testing" in path.parts
+    return path.name.endswith(("_test.cc", "_fixture.h", "_problem.cc", "_problem.h", "every_isa.h", "bit_cases.cc")) or "testing" in path.parts
 
 
 class Tree:

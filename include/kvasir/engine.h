@@ -89,7 +89,7 @@ struct EngineConfig {
   // The limit for the first token of requests of class 0 and better, and thirty times as long for the classes
   // behind. A request that would miss it because of other requests is refused at once; 0: none is.
   std::int32_t ttft_target_ms = 0;
-  std::string isa;            // "ref", "avx2", "avx512", "amx"; empty: KVASIR_ISA or the best
+  std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
   // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the
   // engine.

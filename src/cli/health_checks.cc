@@ -23,7 +23,7 @@ constexpr std::int64_t kLittleDiskBytes = std::int64_t{1} << 30;
 HealthCheck check_isa() {
   const std::string best = host_isas().front();
   if (best != "ref") return {"instruction set", true, best};
-  return {"instruction set", false, "this processor has no AVX2: the scalar kernels are right, but slow"};
+  return {"instruction set", false, "this processor has no AVX2, which x86 needs: the scalar kernels are right, but slow"};
 }
 
 HealthCheck check_quota(const Machine& machine) {

@@ -37,7 +37,7 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print one JSON document on stdout and nothing else there");
   app.add_option("--memory", options.memory, "Memory for weights, KV and workspace, e.g. 8G");
-  app.add_option("--isa", options.isa, "Force the kernels: ref, avx2, avx512 or amx");
+  app.add_option("--isa", options.isa, "Force the kernels: ref, avx2, avx512 or amx; on ARM ref, neon, dotprod or i8mm");
   app.add_flag("--quiet", options.quiet, "No progress, no log");
   app.add_flag("--verbose", options.verbose, "More log");
 }

@@ -26,7 +26,7 @@ struct GlobalOptions {
   std::int32_t threads = 0;  // 0: physical cores
   bool json = false;         // one JSON document on stdout, nothing else there
   std::string memory;        // e.g. "8G"; empty: half of what is available
-  std::string isa;           // "ref", "avx2", "avx512", "amx"; empty: the best of this host
+  std::string isa;           // "ref", "avx2", "neon"; empty: the best of this host
   bool quiet = false;
   bool verbose = false;
 };

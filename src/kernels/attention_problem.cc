@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "kernels/portable_normal.h"
 #include "kernels/ref/kv_cell.h"
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
@@ -42,7 +43,7 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
   // 0xff everywhere is a NaN in every format.
   std::memset(memory_.data(), 0xff, static_cast<std::size_t>(num_blocks() * cell_stride_));
   std::mt19937 random(shape.seed);
-  std::normal_distribution<float> normal;
+  const PortableNormal normal;
   for (float& value : q_) value = normal(random);
   for (std::int32_t b = 0; b < num_blocks(); ++b) {
     blocks_[b] = BlockId{num_blocks() - 1 - b};

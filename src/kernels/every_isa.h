@@ -18,6 +18,13 @@ inline std::vector<const KernelTable*> host_tables() {
   return tables;
 }
 
+// Without `ref`.
+inline std::vector<const KernelTable*> vector_tables() {
+  std::vector<const KernelTable*> tables = host_tables();
+  tables.erase(tables.begin());
+  return tables;
+}
+
 class EveryIsa : public testing::TestWithParam<const KernelTable*> {
  protected:
   const KernelTable& table() const { return *GetParam(); }

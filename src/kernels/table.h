@@ -195,7 +195,7 @@ enum class RopeStyle : std::uint8_t {
 };
 
 struct KernelTable {
-  const char* isa;                    // "ref", "avx2", "avx512", "amx"
+  const char* isa;                    // "ref", "avx2", "neon"
   FormatKernels formats[kNumDTypes];  // by DType
   // The same weights in the fast mode (w8a8.h): block formats requantised to bytes with a scale per 256
   // inputs. Their matmul reads what quantize_row_w8a8 writes.

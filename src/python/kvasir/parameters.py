@@ -24,7 +24,7 @@ class Settings(TypedDict, total=False):
     prefix_cache: bool  #: prompts that begin alike share what is computed (True)
     public_prefixes: Iterable[str]  #: beginnings of prompts that stay findable for all
     prefill_only: bool  #: prompts that are only scored or embedded run layer by layer: less memory, same numbers (True)
-    isa: Literal["ref", "avx2", "avx512", "amx"]  #: (the best that this machine has)
+    isa: Literal["ref", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm"]  #: (the best that this machine has)
     chat_template: str  #: the text of a template instead of the model's own
 
 

@@ -27,9 +27,14 @@ void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t b
       const int block = static_cast<int>(b % Unit::kBlocks);
       CodeLanes codes[kGroupsOf4PerBlock];
       decode(unit, block, lane, codes);
+      // An ISA that multiplies by several groups of 4 at once may lay them otherwise.
+      if constexpr (requires { store_panel_block(codes, v, panel.codes[0]); }) {
+        store_panel_block(codes, v, panel.codes[b - begin]);
+      } else {
 #pragma GCC unroll 8
-      for (int j = 0; j < kGroupsOf4PerBlock; ++j) {
-        store_panel_codes<Unit::kBits, Unit::kZeroShift>(panel.codes[b - begin][j].of[v], codes[j]);
+        for (int j = 0; j < kGroupsOf4PerBlock; ++j) {
+          store_panel_codes<Unit::kBits, Unit::kZeroShift>(panel.codes[b - begin][j].of[v], codes[j]);
+        }
       }
       panel.scales[b - begin][v] = load_scales(unit, block, lane);
     }
