@@ -59,13 +59,15 @@ std::string table_value(const std::string& table, std::string_view name) {
   return "";
 }
 
-// "AMD EPYC (family 25 model 17)": virtual machines hide which one it is in the name.
+// "AMD EPYC (family 25 model 17)": virtual machines hide which one it is in the name. ARM has numbers alone.
 std::string cpu_model() {
   constexpr std::size_t kMaxCpuInfoBytes = std::size_t{16} << 20;
   const std::string table = read_text_file("/proc/cpuinfo", kMaxCpuInfoBytes).value_or("");
   // The tab: "model name" begins alike.
   const std::string family = table_value(table, "cpu family"), model = table_value(table, "model\t");
   const std::string name = table_value(table, "model name");
+  const std::string implementer = table_value(table, "CPU implementer"), part = table_value(table, "CPU part");
+  if (name.empty() && !part.empty()) return fmt::format("ARM (implementer {} part {})", implementer, part);
   return family.empty() ? name : fmt::format("{} (family {} model {})", name, family, model);
 }
 
