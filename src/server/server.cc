@@ -183,6 +183,7 @@ struct Server::Impl {
             .memory = memory,
             .connections = connections,
             .access_log = files.access_log.get(),
+            .request_log = request_log,
             .tracer = files.tracer.get(),
             .upgrade = web_socket,
             .events = carriers::kServerSentEvents,
@@ -202,6 +203,7 @@ struct Server::Impl {
   const http::Cors cors;
   observe::ServerMetrics metrics;
   observe::RefusalLog refusals{config.warn ? config.warn : warn_on_stderr};
+  const observe::RequestLog request_log{config.log_request};
   RequestMemory memory;
   http::ConnectionCounter connections{config.limits};
   auth::RateLimiter rate_limiter;

@@ -49,6 +49,8 @@ struct ServerConfig {
   KvParams kv;  // of requests that do not say
   // Takes one line that an operator should read; empty: stderr.
   std::function<void(std::string_view line)> warn;
+  // Takes one line for each request that a person would look for; empty: nobody reads it.
+  std::function<void(std::string_view line)> log_request;
 };
 
 // Thread safety: stop() may be called from any thread and from a signal handler, the ports and

@@ -61,6 +61,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .times = *context.times,
                  .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
+                 .model_name = context.model_name,
                  .writer = writer,
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,
@@ -77,6 +78,7 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<http::
                  .times = *context.times,
                  .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
+                 .model_name = context.model_name,
                  .writer = writer,
                  .format = std::move(format),
                  .max_in_flight = kMaxScoringInFlight,
@@ -318,6 +320,7 @@ void Generation::record() {
   const Milliseconds preprocess = submitted_at_ - parts_.writer->received_at();
   observe::GenerationRecord record{
       .id = {},
+      .model = std::string(parts_.model_name),
       .settings = {.is_stream = parts_.stream, .num_choices = parts_.choices_per_prompt, .max_tokens = {}},
       .finish_reasons = {},
       .usage = total_usage(),

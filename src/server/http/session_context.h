@@ -14,6 +14,7 @@
 #include "server/limits.h"
 #include "server/observe/access_log.h"
 #include "server/observe/metrics.h"
+#include "server/observe/request_log.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server::observe {
@@ -34,6 +35,7 @@ struct SessionContext {
   RequestMemory& memory;
   ConnectionCounter& connections;
   observe::AccessLog* access_log;     // null: none
+  const observe::RequestLog& request_log;
   observe::Tracer* tracer;            // null: nothing is traced
   const Upgrade& upgrade;             // what a connection may become
   const EventEncoding& events;        // of streams over HTTP

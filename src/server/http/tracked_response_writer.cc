@@ -159,6 +159,7 @@ observe::AccessRecord TrackedResponseWriter::record() const {
           .method = request_.method,
           .path = request_.path,
           .route = std::string(route_),
+          .api = api_of(route_),
           .status = status_,
           .abort_cause = {},
           .stream_failed = stream_failed_,
@@ -194,6 +195,7 @@ void TrackedResponseWriter::wait_until_quiet() {
 void log_access(const SessionContext& context, const observe::AccessRecord& record) {
   context.metrics.count_cost(record);
   if (context.access_log != nullptr) context.access_log->write(record);
+  context.request_log.note(record);
   if (context.tracer != nullptr) context.tracer->end(record);
 }
 

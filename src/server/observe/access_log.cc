@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "server/observe/kv_usage_json.h"
@@ -30,7 +29,7 @@ double rounded(double value) {
 
 void write_generation(JsonWriter& json, const GenerationRecord& record) {
   const RequestCost& cost = record.cost;
-  json.member("prompt_tokens", record.usage.prompt_tokens)
+  json.member("model", record.model).member("prompt_tokens", record.usage.prompt_tokens)
       .member("cached_tokens", record.usage.cached_tokens);
   json.member("completion_tokens", record.usage.completion_tokens);
   if (record.settings.is_guided) json.member("guided", true).member("forced_tokens", record.usage.forced_tokens);
@@ -66,7 +65,7 @@ void AccessLog::write(const AccessRecord& record) {
   member_unless_empty(json, "client_request_id", record.client_request_id);
   member_unless_empty(json, "trace_id", record.trace_id);
   member_unless_empty(json, "tenant", record.tenant);
-  json.member("method", record.method).member("path", record.path).member("status", record.status);
+  json.member("method", record.method).member("path", record.path).member("api", record.api).member("status", record.status);
   member_unless_empty(json, "aborted", record.abort_cause);
   if (record.stream_failed) json.member("failed", true);
   json.member("total_ms", rounded(record.total_ms)).member("flush_ms", rounded(record.flush_ms));

@@ -30,7 +30,8 @@ struct GenerationSettings {
 
 // The engine's share of an answer: tokens, times and costs.
 struct GenerationRecord {
-  std::string id;  // of the answer, as its client knows it
+  std::string id;     // of the answer, as its client knows it
+  std::string model;  // that answered, by its name here
   GenerationSettings settings;
   std::vector<FinishReason> finish_reasons;  // of the choices that ended
   Usage usage;
@@ -50,6 +51,7 @@ struct AccessRecord {
   std::string method;
   std::string path;
   std::string route;
+  std::string_view api;          // whose it is: openai, anthropic, ollama or llama-server
   int status = 0;                // 0: none was sent
   std::string_view abort_cause;  // empty: the answer reached the client
   bool stream_failed = false;    // it broke off after its head had been sent

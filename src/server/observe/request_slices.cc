@@ -27,6 +27,7 @@ void RequestSlices::count(const AccessRecord& record) {
   add("guided", generation.settings.is_guided ? "yes" : "no", record);
   add("priority", std::to_string(generation.priority), record);
   add("tenant", record.tenant, record);
+  add("model", generation.model, record);
 }
 
 void RequestSlices::add(std::string_view kind, std::string value, const AccessRecord& record) {
