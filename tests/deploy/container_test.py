@@ -1,8 +1,8 @@
 """The container file builds and runs: without a registry, on a base that mmdebstrap makes.
 
-    container_test.py [--store FOLDER]
+    container_test.py [--store FOLDER] [--package build|dist]
 
-`--store` keeps the images there for the next run. With ccache in the path its cache serves the build inside.
+With `--package dist` it takes the package that scripts/release.sh has left in dist/; the default compiles one. `--store` keeps the images there for the next run. With ccache in the path its cache serves the build inside.
 Needs root, buildah, podman and mmdebstrap (tests/deploy/install.sh) and a Debian mirror. Exit codes: 0, 1, 77 skipped.
 """
 import argparse
@@ -24,6 +24,7 @@ TIME_LIMIT_S = 120
 
 class Container(unittest.TestCase):
     store = None
+    package = "build"
     RUNTIME = ("--runtime=runc", "--cgroup-manager=cgroupfs")  # works with control groups of either version
 
     @classmethod
@@ -36,6 +37,7 @@ class Container(unittest.TestCase):
             cls.make_base()
         cache = shutil.which("ccache") and run("ccache", "--get-config", "cache_dir").strip()
         cls.buildah("build", "--layers", "--isolation", "chroot", "--format", "docker", "--build-arg", f"BASE={BASE}",
+                    "--build-arg", f"PACKAGE={cls.package}",
                     *(["--volume", f"{cache}:/ccache"] if cache else []), "--tag", IMAGE,
                     "--file", ROOT / "deploy/container/Containerfile", ROOT)
         cls.settings = json.loads(cls.buildah("inspect", "--type", "image", IMAGE))["Docker"]["config"]
@@ -102,7 +104,9 @@ class Container(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=pathlib.Path)
+    parser.add_argument("--package", choices=["build", "dist"], default="build")
     options, rest = parser.parse_known_args()
     need("buildah", "podman", "runc", "mmdebstrap")
     Container.store = options.store
+    Container.package = options.package
     unittest.main(argv=[sys.argv[0], *rest])

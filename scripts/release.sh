@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes what a release consists of, in dist/: the Debian package, wheels with the program and its libraries inside, and
+# SHA256SUMS.
+#
+#   scripts/release.sh [PYTHON ...]
+#
+# Each PYTHON is an interpreter with its headers. One before 3.12 gives a wheel for its own version, a later one a wheel
+# for 3.12 and all after it. Default: those of python3.11 and python3.12 that are there. Needs dpkg-dev, file, patchelf
+# and what scripts/bootstrap.sh installs. Exit codes: 0, 2 (an interpreter that cannot be used), 5 (something is missing).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^project(kvasir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+pythons=("$@")
+if [ ${#pythons[@]} -eq 0 ]; then
+  for name in python3.11 python3.12; do
+    "$name" -c '' 2>/dev/null && pythons+=("$name") || echo "release: there is no $name, so no wheel for it" >&2
+  done
+fi
+for tool in dpkg-shlibdeps file patchelf; do
+  command -v $tool >/dev/null || { echo "release: needs $tool (Debian: dpkg-dev, file, patchelf)" >&2; exit 5; }
+done
+for python in "${pythons[@]}"; do
+  "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null ||
+    { echo "release: $python has no headers" >&2; exit 2; }
+done
+
+rm -rf dist && mkdir -p dist build/release-wheels
+echo "release: $version, the Debian package"
+make deb
+cp build/release/kvasir_*.deb dist/
+
+tools=build/release-wheels/venv
+[ -x $tools/bin/auditwheel ] || { python3 -m venv $tools && $tools/bin/pip install --quiet auditwheel; }
+for python in "${pythons[@]}"; do
+  echo "release: $version, the wheel of $("$python" --version)"
+  raw=$(mktemp -d)
+  # One build folder for all interpreters: only the module is compiled anew.
+  "$python" -m pip wheel --quiet --no-deps --wheel-dir "$raw" . -C build-dir=build/release-wheels/build \
+    -C build.targets="kvasir_python;kvasir" -C cmake.define.KVASIR_SERVER=ON -C install.strip=true
+  $tools/bin/auditwheel repair --strip --plat "manylinux_2_36_$(uname -m)" --wheel-dir dist "$raw"/*.whl
+  rm -rf "$raw"
+done
+(cd dist && sha256sum -- * >SHA256SUMS)
+ls -l dist
