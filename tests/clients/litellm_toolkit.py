@@ -92,7 +92,8 @@ def checks(server, model):
             yield f"{name} {how} calls", lambda p=provider, s=is_streamed: p.calls(s)
             yield f"{name} {how} demanded calls", lambda p=provider, s=is_streamed: p.demanded(s)
             for choice in demands.CHOICES:
-                if name == "anthropic" and choice.startswith("allowed"):  # a choice that its API has not
+                # Anthropic's API has no such choice, and litellm sends none to hosted_vllm.
+                if name != "openai" and choice.startswith("allowed"):
                     continue
                 yield f"{name} {how} choice {choice}", lambda p=provider, c=choice, s=is_streamed: p.chooses(c, s)
             yield f"{name} {how} person", lambda p=provider, s=is_streamed: p.person(s)
