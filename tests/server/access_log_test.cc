@@ -63,6 +63,8 @@ TEST_F(AccessLogTest, HasALineForEachRequestAndNoTextOfIt) {
   EXPECT_EQ(first["trace_id"].get_string().value(), "4bf92f3577b34da6a3ce929d0e0e4736");
   EXPECT_EQ(first["path"].get_string().value(), "/v1/completions");
   EXPECT_EQ(first["status"].get_int64().value(), 200);
+  EXPECT_EQ(first["api"].get_string().value(), "openai");
+  EXPECT_FALSE(first["model"].get_string().value().empty());
   EXPECT_EQ(first["prompt_tokens"].get_int64().value(), 12);
   EXPECT_EQ(first["completion_tokens"].get_int64().value(), 3);
   for (const char* member :

@@ -310,7 +310,7 @@ TEST(Rerank, NamesTheFaultOfABody) {
        "documents[0] has none of the rank_fields"},
       {"/v1/rerank", R"({"query":"q","documents":["a"],"texts":["a"]})", "texts",
        "documents and texts are given, one is wanted"},
-      {"/v1/rerank", R"({"query":"q","documents":["a"],"top_n":0})", "top_n", ""},
+      {"/v1/rerank", R"({"query":"q","documents":["a"],"top_n":1.5})", "top_n", ""},
       {"/v1/rerank", R"({"query":"q","documents":["a"],"model":"other"})", "model", ""},
       {"/v1/rerank", many + "]}", "documents", "2049 texts in one request, the limit is 2048"},
       {"/v1/score", R"({"text_2":"a"})", "text_1", "text_1 is missing"},
