@@ -1,5 +1,5 @@
 // The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) with SMMLA, which multiplies
-// two rows of eight bytes by two tokens' eight. It gives the integers of SDOT with half of its instructions.
+// two rows of eight bytes by two tokens' eight. It gives the integers of SDOT, with half as many products.
 #pragma once
 
 #include <bit>
@@ -40,60 +40,48 @@ KVASIR_FORCE_INLINE int8x16_t load_group_of_4(const std::uint8_t* p, int j) {
 
 // The dots of two rows with two tokens: row 0 by token 0, row 0 by token 1, row 1 by token 0 ...
 inline constexpr int kRowPairs = kLanes / 2, kTokenPairs = kPanelTokens / 2;
-template <int kVectors>
-using PairDots = int32x4_t[kVectors][kRowPairs][kTokenPairs];
 
-// Adds two groups of 4, from `codes` on. `q` are the activations of a pair of tokens.
-template <int kBits, int kVectors>
-KVASIR_FORCE_INLINE void add_pair_dots(const PanelGroupOf4<kBits, kVectors>* codes,
-                                       const int8x16_t (&q)[kTokenPairs], PairDots<kVectors>& dots) {
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kRowPairs; ++r) {
-      const int8x16_t rows = load16_codes(codes[r / 2].of[v] + 16 * (r % 2));
-#pragma GCC unroll 2
-      for (int t = 0; t < kTokenPairs; ++t) dots[v][r][t] = vmmlaq_s32(dots[v][r][t], rows, q[t]);
-    }
-  }
-}
-
-// Adds to the dots of the tokens those of kNumGroupsOf4 groups of 4.
+// Adds to the dots of the tokens those of kNumGroupsOf4 groups of 4: a vector of rows at a time, whose eight sums
+// and all activations fit the registers.
 template <int kNumGroupsOf4, int kBits, int kVectors>
 KVASIR_FORCE_INLINE void add_panel_groups_of_4(const PanelGroupOf4<kBits, kVectors>* codes,
                                                const std::int8_t* q, PanelDots<kVectors>& dots) {
-  PairDots<kVectors> of_pairs;
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kRowPairs; ++r) {
-#pragma GCC unroll 2
-      for (int t = 0; t < kTokenPairs; ++t) of_pairs[v][r][t] = vdupq_n_s32(0);
-    }
-  }
+  int8x16_t inputs[kNumGroupsOf4 / 2][kTokenPairs];
 #pragma GCC unroll 2
   for (int j = 0; j < kNumGroupsOf4; j += 4) {
-    int8x16_t low[kTokenPairs], high[kTokenPairs];
 #pragma GCC unroll 2
     for (int t = 0; t < kTokenPairs; ++t) {
       const std::int8_t* const first = q + 2 * t * sizeof(ActivationBlock) + 4 * j;
       const int64x2_t a = vreinterpretq_s64_s8(vld1q_s8(first)),
                       b = vreinterpretq_s64_s8(vld1q_s8(first + sizeof(ActivationBlock)));
-      low[t] = vreinterpretq_s8_s64(vzip1q_s64(a, b));
-      high[t] = vreinterpretq_s8_s64(vzip2q_s64(a, b));
+      inputs[j / 2][t] = vreinterpretq_s8_s64(vzip1q_s64(a, b));
+      inputs[j / 2 + 1][t] = vreinterpretq_s8_s64(vzip2q_s64(a, b));
     }
-    add_pair_dots(codes + j, low, of_pairs);
-    add_pair_dots(codes + j + 2, high, of_pairs);
   }
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
+    int32x4_t sums[kRowPairs][kTokenPairs];
 #pragma GCC unroll 2
     for (int t = 0; t < kTokenPairs; ++t) {
-      IntLanes &even = dots[2 * t][v], &odd = dots[2 * t + 1][v];
-      even.a = vaddq_s32(even.a, vuzp1q_s32(of_pairs[v][0][t], of_pairs[v][1][t]));
-      even.b = vaddq_s32(even.b, vuzp1q_s32(of_pairs[v][2][t], of_pairs[v][3][t]));
-      odd.a = vaddq_s32(odd.a, vuzp2q_s32(of_pairs[v][0][t], of_pairs[v][1][t]));
-      odd.b = vaddq_s32(odd.b, vuzp2q_s32(of_pairs[v][2][t], of_pairs[v][3][t]));
+      const IntLanes even = dots[2 * t][v], odd = dots[2 * t + 1][v];
+      sums[0][t] = vzip1q_s32(even.a, odd.a);
+      sums[1][t] = vzip2q_s32(even.a, odd.a);
+      sums[2][t] = vzip1q_s32(even.b, odd.b);
+      sums[3][t] = vzip2q_s32(even.b, odd.b);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < kNumGroupsOf4; j += 2) {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRowPairs; ++r) {
+        const int8x16_t rows = load16_codes(codes[j + r / 2].of[v] + 16 * (r % 2));
+#pragma GCC unroll 2
+        for (int t = 0; t < kTokenPairs; ++t) sums[r][t] = vmmlaq_s32(sums[r][t], rows, inputs[j / 2][t]);
+      }
+    }
+#pragma GCC unroll 2
+    for (int t = 0; t < kTokenPairs; ++t) {
+      dots[2 * t][v] = {vuzp1q_s32(sums[0][t], sums[1][t]), vuzp1q_s32(sums[2][t], sums[3][t])};
+      dots[2 * t + 1][v] = {vuzp2q_s32(sums[0][t], sums[1][t]), vuzp2q_s32(sums[2][t], sums[3][t])};
     }
   }
 }
