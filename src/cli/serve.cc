@@ -266,7 +266,9 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
-  options.server.log_request = [&logger](std::string_view line) { logger.info("{}", line); };
+  if (logger.enabled(LogLevel::kInfo)) {
+    options.server.log_request = [&logger](std::string_view line) { logger.info("{}", line); };
+  }
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);

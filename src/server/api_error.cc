@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -104,21 +102,6 @@ ErrorShape error_shape_of(std::string_view path) {
   if (path.starts_with("/api/")) return ErrorShape::kOllama;
   const bool is_messages = path == "/v1/messages" || path.starts_with("/v1/messages/");
   return is_messages ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
-}
-
-std::string_view api_of(std::string_view route) {
-  constexpr std::array<std::string_view, 10> kLlama = {"/completion", "/infill",     "/embedding", "/props",  "/slots",
-                                                       "/tokenize",   "/detokenize", "/completions", "/embeddings", "/apply-template"};
-  if (std::ranges::find(kLlama, route) != kLlama.end()) return "llama-server";
-  switch (error_shape_of(route)) {
-    case ErrorShape::kOllama:
-      return "ollama";
-    case ErrorShape::kAnthropic:
-      return "anthropic";
-    case ErrorShape::kOpenAi:
-      break;
-  }
-  return "openai";
 }
 
 std::string error_json(const ApiError& error, ErrorShape shape) {

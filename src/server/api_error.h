@@ -43,8 +43,6 @@ enum class ErrorShape : std::uint8_t {
   kOllama,     // {"error":"message"}
 };
 ErrorShape error_shape_of(std::string_view path);
-// Whose API a route is of: openai, anthropic, ollama or llama-server. Those that several have are OpenAI's.
-std::string_view api_of(std::string_view route);
 
 std::string error_json(const ApiError& error, ErrorShape shape);
 // To a request. With Retry-After on 429 and 503 and Allow on 405.

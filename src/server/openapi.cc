@@ -222,6 +222,7 @@ extern const Endpoint kOpenApi = {
     .meaning = "this API as an OpenAPI 3.1 document",
     .answer = [](api::ApiContext& context, const api::Writer& writer,
                  const std::string&) { answer(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::openapi

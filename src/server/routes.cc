@@ -36,7 +36,8 @@ std::vector<http::Route> make_routes(api::ApiContext& context) {
     routes.push_back({endpoint->method, endpoint->pattern,
                       [&context, endpoint, answer](const api::Writer& writer, const std::string& rest) {
                         answer(context, *endpoint, writer, rest);
-                      }});
+                      },
+                      endpoint->api});
     if (endpoint->open_sink == nullptr) continue;
     routes.back().open_sink = [&context, endpoint](const http::Request& head, const auth::Tenant& tenant) {
       return endpoint->open_sink(context, head, tenant);

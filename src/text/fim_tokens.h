@@ -21,7 +21,7 @@ struct FimTokens {
   bool are_there() const { return prefix != kNoToken && suffix != kNoToken && middle != kNoToken; }
 };
 
-// Those that the file names, the others by their well-known texts. `find` gives the id of a text, or kNoToken.
+// The file's own ids count first; the others are found by their well-known texts. `find` gives the id of a text, or kNoToken.
 FimTokens find_fim_tokens(const VocabData& named, const std::function<TokenId(std::string_view)>& find);
 
 }  // namespace kvasir::text

@@ -75,6 +75,24 @@ TEST_F(AccessLogTest, HasALineForEachRequestAndNoTextOfIt) {
   for (const std::string& line : log) EXPECT_EQ(line.find("secret"), std::string::npos) << line;
 }
 
+TEST_F(AccessLogTest, NamesTheApiOfARoute) {
+  const RunningServer server({}, config());
+  HttpClient client(server.port());
+  const std::pair<const char*, const char*> kApis[] = {{"/v1/models", "openai"},
+                                                       {"/props", "llama-server"},
+                                                       {"/api/version", "ollama"},
+                                                       {"/health", "kvasir"}};
+  for (const auto& [path, api] : kApis) client.request("GET", path);
+  client.request("POST", "/v1/messages", "{}");
+  client.request("GET", "/nowhere");
+  const auto log = lines(6);
+  for (std::size_t i = 0; i < std::size(kApis); ++i) {
+    EXPECT_NE(log[i].find(std::string(R"("api":")") + kApis[i].second + '"'), std::string::npos) << log[i];
+  }
+  EXPECT_NE(log[4].find(R"("api":"anthropic")"), std::string::npos) << log[4];
+  EXPECT_EQ(log[5].find(R"("api":)"), std::string::npos) << log[5];
+}
+
 TEST_F(AccessLogTest, SaysWhoLeft) {
   const RunningServer server({.step = 20ms, .max_model_len_tokens = 100'000}, config());
   {

@@ -82,7 +82,7 @@ ApiResult<std::string> read_thought(const FieldInput& part, JsonObject object, s
   return thought;
 }
 
-// What a tool gives as it is: no part of any type.
+// A tool may give its result as it is: then it is no part of any type.
 bool is_plain_json(JsonElement json) {
   if (!json.is_object()) return true;
   const JsonObject object = json.get_object().value();

@@ -21,6 +21,7 @@ struct Endpoint {
   std::string_view meaning;  // for the API reference
   // Responds through the writer, now or later. `rest`: as http::Handler's.
   void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
+  std::string_view api = "openai";  // whose clients ask it, as logs name them; "kvasir": the server's own
   // The fields of its body. Null: it has none.
   FieldTable (*fields)() = nullptr;
   // Its field "model" is what it asks about, not who answers.

@@ -106,6 +106,11 @@ std::string_view Router::pattern_of(const Request& request) const {
   return route == nullptr ? observe::kNoRoute : route->pattern;
 }
 
+std::string_view Router::api_of(const Request& request) const {
+  const Route* const route = find(request);
+  return route == nullptr ? std::string_view() : route->api;
+}
+
 bool Router::takes_file(const Request& request) const {
   const Route* const route = find(request);
   return route != nullptr && route->open_sink != nullptr;

@@ -159,7 +159,7 @@ observe::AccessRecord TrackedResponseWriter::record() const {
           .method = request_.method,
           .path = request_.path,
           .route = std::string(route_),
-          .api = api_of(route_),
+          .api = context_.router.api_of(request_),
           .status = status_,
           .abort_cause = {},
           .stream_failed = stream_failed_,

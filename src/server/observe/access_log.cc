@@ -66,7 +66,7 @@ void AccessLog::write(const AccessRecord& record) {
   member_unless_empty(json, "trace_id", record.trace_id);
   member_unless_empty(json, "tenant", record.tenant);
   json.member("method", record.method).member("path", record.path).member("status", record.status);
-  if (record.has_route()) json.member("api", record.api);
+  member_unless_empty(json, "api", record.api);
   member_unless_empty(json, "aborted", record.abort_cause);
   if (record.stream_failed) json.member("failed", true);
   json.member("total_ms", rounded(record.total_ms)).member("flush_ms", rounded(record.flush_ms));

@@ -51,7 +51,7 @@ struct AccessRecord {
   std::string method;
   std::string path;
   std::string route;
-  std::string_view api;          // whose it is: openai, anthropic, ollama or llama-server
+  std::string_view api;          // whose it is, as "openai"; empty: no route's
   int status = 0;                // 0: none was sent
   std::string_view abort_cause;  // empty: the answer reached the client
   bool stream_failed = false;    // it broke off after its head had been sent

@@ -56,6 +56,7 @@ extern const api::Endpoint kPage = {
     .pattern = "/",
     .meaning = "a page to chat and to watch the server",
     .answer = [](api::ApiContext&, const api::Writer& writer, const std::string&) { answer(writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::page

@@ -34,6 +34,7 @@ extern const Endpoint kHealth = {
     .meaning = "as /health/ready, for clients that know no other",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_ready(context, writer); },
+    .api = "kvasir",
 };
 
 extern const Endpoint kPing = {
@@ -42,6 +43,7 @@ extern const Endpoint kPing = {
     .meaning = "the same under the name that SageMaker asks for",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_ready(context, writer); },
+    .api = "kvasir",
 };
 
 extern const Endpoint kHealthLive = {
@@ -49,6 +51,7 @@ extern const Endpoint kHealthLive = {
     .pattern = "/health/live",
     .meaning = "200 as long as the process answers",
     .answer = [](ApiContext&, const Writer& writer, const std::string&) { answer_live(writer); },
+    .api = "kvasir",
 };
 
 extern const Endpoint kHealthReady = {
@@ -57,6 +60,7 @@ extern const Endpoint kHealthReady = {
     .meaning = "200 when requests are taken, 503 while the server drains",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_ready(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

@@ -25,6 +25,7 @@ extern const Endpoint kLoad = {
     .meaning = "how many answers are being made or wait for it, for routers of requests",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_load(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

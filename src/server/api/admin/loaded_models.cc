@@ -120,6 +120,7 @@ extern const Endpoint kPs = {
     .pattern = "/v1/ps",
     .meaning = "the models of the server, which of them are loaded, what they hold and do; for operators",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { list_models_in_memory(context, writer); },
+    .api = "kvasir",
 };
 
 extern const Endpoint kLoadModel = {
@@ -127,6 +128,7 @@ extern const Endpoint kLoadModel = {
     .pattern = "/v1/models/load",
     .meaning = "load a model of the server before somebody asks it; for operators",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { load_model(context, writer); },
+    .api = "kvasir",
     .fields = fields_of_named,
     .is_of_server = true,
 };
@@ -136,6 +138,7 @@ extern const Endpoint kUnloadModel = {
     .pattern = "/v1/models/unload",
     .meaning = "give a model's memory back when its requests have ended; for operators",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { unload_model(context, writer); },
+    .api = "kvasir",
     .fields = fields_of_named,
     .is_of_server = true,
 };

@@ -55,6 +55,7 @@ extern const Endpoint kMetrics = {
     .meaning = "Prometheus text",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_metrics(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

@@ -151,6 +151,7 @@ extern const Endpoint kOperations = {
     .meaning = "what runs now: requests, KV by owner and format, counts; what the page shows",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_operations(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

@@ -39,6 +39,7 @@ extern const Endpoint kSummary = {
     .meaning = "requests, tokens, latency, rate and batch size in one JSON object",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_summary(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

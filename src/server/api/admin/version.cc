@@ -22,6 +22,7 @@ extern const Endpoint kVersion = {
     .meaning = "the version of the server",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_version(context, writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::api

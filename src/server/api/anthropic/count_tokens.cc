@@ -25,6 +25,7 @@ extern const Endpoint kCountTokens = {
     .meaning = "how long its prompt would be",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(count(context, *writer), *writer); },
+    .api = "anthropic",
     .fields =
         [] {
           FieldTable table = beside_common_fields(messages_fields());

@@ -31,6 +31,7 @@ extern const Endpoint kMessages = {
     .meaning = "the next message of a conversation, as Anthropic's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_messages(context, writer), *writer); },
+    .api = "anthropic",
     .fields = [] { return beside_common_fields(messages_fields()); },
 };
 

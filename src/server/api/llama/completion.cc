@@ -100,6 +100,7 @@ extern const Endpoint kLlamaCompletion = {
     .meaning = "what follows a text, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_completion(context, writer), *writer); },
+    .api = "llama-server",
     .fields = [] { return beside_common_fields(llama_completion_fields()); },
 };
 
@@ -109,6 +110,7 @@ extern const Endpoint kInfill = {
     .meaning = "what stands between two texts, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_infill(context, writer), *writer); },
+    .api = "llama-server",
     .fields = [] { return beside_common_fields(infill_fields()); },
 };
 

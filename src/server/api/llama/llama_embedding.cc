@@ -95,6 +95,7 @@ extern const Endpoint kLlamaEmbedding = {
     .meaning = "texts as vectors of length 1, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_embedding(context, writer), *writer); },
+    .api = "llama-server",
     .fields = content_table,
 };
 
@@ -107,6 +108,7 @@ extern const Endpoint kLlamaEmbeddings = {
           if (is_openai(context, writer->request().body)) return kEmbeddings.answer(context, writer, rest);
           respond_unless(start_embedding(context, writer), *writer);
         },
+    .api = "llama-server",
     .fields =
         [] {
           return FieldTable{.title = {}, .own = content_table().own, .shared = {},

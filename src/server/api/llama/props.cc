@@ -101,6 +101,7 @@ extern const Endpoint kProps = {
     .pattern = "/props",
     .meaning = "the model, its template and what requests that say nothing get, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_props(context, writer); },
+    .api = "llama-server",
 };
 
 extern const Endpoint kSlots = {
@@ -108,6 +109,7 @@ extern const Endpoint kSlots = {
     .pattern = "/slots",
     .meaning = "how many answers can be made at a time, and which are, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_slots(context, writer); },
+    .api = "llama-server",
 };
 
 extern const Endpoint kApplyTemplate = {
@@ -116,6 +118,7 @@ extern const Endpoint kApplyTemplate = {
     .meaning = "a conversation as the text that the model reads",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(apply_template(context, *writer), *writer); },
+    .api = "llama-server",
     .fields =
         [] {
           return FieldTable{.title = {}, .own = rows_of(chat_fields()), .shared = rows_of(generation_fields()),

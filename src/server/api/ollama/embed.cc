@@ -80,6 +80,7 @@ extern const Endpoint kOllamaEmbed = {
     .meaning = "texts as vectors of length 1, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_embed(context, writer, parse_ollama_embed, false), *writer); },
+    .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_embed_fields()), .shared = {}}; },
 };
 
@@ -91,6 +92,7 @@ extern const Endpoint kOllamaEmbeddings = {
         [](ApiContext& context, const Writer& writer, const std::string&) {
           respond_unless(start_embed(context, writer, parse_ollama_embeddings, true), *writer);
         },
+    .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_embeddings_fields()), .shared = {}}; },
 };
 

@@ -135,6 +135,7 @@ extern const Endpoint kOllamaChat = {
     .meaning = "the next message of a conversation, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_ollama_chat(context, writer), *writer); },
+    .api = "ollama",
     .fields = [] { return table_of(ollama_chat_fields()); },
 };
 
@@ -144,6 +145,7 @@ extern const Endpoint kOllamaGenerate = {
     .meaning = "the answer to one prompt, or what stands between two texts, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_ollama_generate(context, writer), *writer); },
+    .api = "ollama",
     .fields = [] { return table_of(ollama_generate_fields()); },
 };
 

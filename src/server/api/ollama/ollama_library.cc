@@ -66,6 +66,7 @@ extern const Endpoint kOllamaPull = {
     .meaning = "whether a model is there; 403 without an operator's key or `--allow-pull`",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_pull(context, writer), *writer); },
+    .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_pull_fields()), .shared = {}}; },
 };
 
@@ -75,6 +76,7 @@ extern const Endpoint kOllamaDelete = {
     .meaning = "refused: the model that is served stays; 403 without an operator's key or `--allow-pull`",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_delete(context, writer), *writer); },
+    .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_delete_fields()), .shared = {}}; },
 };
 

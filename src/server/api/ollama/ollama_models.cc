@@ -123,6 +123,7 @@ extern const Endpoint kOllamaVersion = {
     .pattern = "/api/version",
     .meaning = "the release of Ollama whose API this is",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_ollama_version(context, writer); },
+    .api = "ollama",
 };
 
 extern const Endpoint kOllamaTags = {
@@ -130,6 +131,7 @@ extern const Endpoint kOllamaTags = {
     .pattern = "/api/tags",
     .meaning = "the models there are, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_tags(context, writer); },
+    .api = "ollama",
 };
 
 extern const Endpoint kOllamaPs = {
@@ -137,6 +139,7 @@ extern const Endpoint kOllamaPs = {
     .pattern = "/api/ps",
     .meaning = "the models that are loaded, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_ps(context, writer); },
+    .api = "ollama",
 };
 
 extern const Endpoint kOllamaShow = {
@@ -145,6 +148,7 @@ extern const Endpoint kOllamaShow = {
     .meaning = "what a model is and can, as Ollama's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(show_model(context, *writer), *writer); },
+    .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_show_fields()), .shared = {}}; },
 };
 

@@ -71,6 +71,7 @@ extern const api::Endpoint kStream = {
     .meaning = "a WebSocket for requests to all of these POST paths, many at a time",
     .answer = [](api::ApiContext&, const api::Writer& writer,
                  const std::string&) { refuse_upgrade(*writer); },
+    .api = "kvasir",
 };
 
 }  // namespace kvasir::server::carriers
