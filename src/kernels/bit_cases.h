@@ -18,7 +18,7 @@ struct BitCase {
   std::string to_string() const;
 };
 
-// Of a table of vector kernels; those of `ref` differ within their tolerance. Two NaN count as equal.
+// The results are those of a table of vector kernels. `ref` differs within its tolerance. Two NaN count as equal.
 std::vector<BitCase> bit_cases(const KernelTable& table);
 
 }  // namespace kvasir::kernels

@@ -41,16 +41,7 @@ MatmulKernel matmul_of_unit() {
   }
 }
 
-MatmulKernel matmul_of(DType dtype) {
-  switch (dtype) {
-#define KVASIR_FORMAT(id, Format) \
-  case DType::id:                 \
-    return matmul_of_unit<UnitOf<quant::Format>>();
-#include "quant/formats.def"
-#undef KVASIR_FORMAT
-  }
-  return nullptr;
-}
+#include "kernels/generic/matmul/matmul_of-inl.h"
 
 }  // namespace kvasir::kernels::i8mm
 KVASIR_TARGET_END

@@ -86,21 +86,14 @@ KVASIR_FORCE_INLINE void add_panel_groups_of_4(const PanelGroupOf4<kBits, kVecto
   }
 }
 
-// Adds group of 4 j of outlier codes.
+// The codes of group of 4 j of the v-th vector of rows.
 template <int kBits, int kVectors>
-KVASIR_FORCE_INLINE void add_panel_group_of_4(const PanelGroupOf4<kBits, kVectors>* codes, int j,
-                                              const std::int8_t* q, PanelDots<kVectors>& dots) {
+KVASIR_FORCE_INLINE CodeLanes load_panel_group_of_4(const PanelGroupOf4<kBits, kVectors>* codes, int j, int v) {
   const PanelGroupOf4<kBits, kVectors>* const pair = codes + j / 2 * 2;
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    const CodeLanes group_of_4 = {load_group_of_4(pair[0].of[v], j), load_group_of_4(pair[1].of[v], j)};
-#pragma GCC unroll 4
-    for (int t = 0; t < kPanelTokens; ++t) {
-      dots[t][v] = add_group_of_4<kBits>(dots[t][v], group_of_4, q + t * sizeof(OutlierCodes));
-    }
-  }
+  return {load_group_of_4(pair[0].of[v], j), load_group_of_4(pair[1].of[v], j)};
 }
 
+#include "kernels/arm/neon/panel_outliers-inl.h"
 #include "kernels/arm/neon/panel_dots-inl.h"
 
 }  // namespace kvasir::kernels::i8mm

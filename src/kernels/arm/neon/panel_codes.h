@@ -25,21 +25,13 @@ KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes codes) {
 }
 // As they were stored.
 KVASIR_FORCE_INLINE CodeLanes load_panel_codes(const std::uint8_t* p) { return load_codes(p); }
+// The codes of group of 4 j of the v-th vector of rows.
+template <int kBits, int kVectors>
+KVASIR_FORCE_INLINE CodeLanes load_panel_group_of_4(const PanelGroupOf4<kBits, kVectors>* codes, int j, int v) {
+  return load_panel_codes(codes[j].of[v]);
+}
 
-// start_sum for the codes of a panel.
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
-  return start_sum<kBits, kZeroShift>(x);
-}
-// start_low_sum and start_high_sum for the codes of a panel.
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_low_panel_sum(const ActivationBlock& x) {
-  return start_low_sum<kBits, kZeroShift>(x);
-}
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_high_panel_sum(const ActivationBlock& x) {
-  return start_high_sum<kBits, kZeroShift>(x);
-}
+#include "kernels/generic/matmul/panel_starts-inl.h"
 
 template <int kVectors>
 using PanelDots = IntLanes[kPanelTokens][kVectors];

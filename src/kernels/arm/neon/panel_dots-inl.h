@@ -1,5 +1,6 @@
-// The dots of a panel's block, outlier codes included. Included inside an ISA's namespace and target region, after
-// its add_panel_groups_of_4, which adds the dots of some groups of 4 to those of kPanelTokens tokens.
+// The dots of a panel's block, outlier codes included, where a token's sums may start before its products. Included
+// inside an ISA's namespace and target region, after what adds to the dots of kPanelTokens tokens: add_panel_groups_of_4
+// some groups of 4, and add_panel_group_of_4 one of outlier codes.
 
 // The dots of groups of 4 [kBegin, kEnd) of a block, the outlier codes first. `start_of` says where a token's
 // start.

@@ -1,4 +1,4 @@
-// What the probe loops (kernels/probe.h) of ARM's instruction sets share.
+// Parts of the probe loops (kernels/probe.h) of all of ARM's instruction sets.
 #pragma once
 
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-// The matmul of every format. Included inside an ISA's namespace and target region, after the tiles.
+// The matmul of every format by tiles. Included inside an ISA's namespace and target region, after the tiles.
 
 template <class Unit>
 MatmulKernel matmul_of_unit() {
@@ -9,13 +9,4 @@ MatmulKernel matmul_of_unit() {
   }
 }
 
-MatmulKernel matmul_of(DType dtype) {
-  switch (dtype) {
-#define KVASIR_FORMAT(id, Format) \
-  case DType::id:                 \
-    return matmul_of_unit<UnitOf<quant::Format>>();
-#include "quant/formats.def"
-#undef KVASIR_FORMAT
-  }
-  return nullptr;
-}
+#include "kernels/generic/matmul/matmul_of-inl.h"

@@ -28,26 +28,17 @@ void nibble_plane_matmul(const MatmulArgs& args) { block_matmul<NibblePlaneUnit>
 
 // Floats are AVX-512's. So is what has halves of 16 inputs, as Q6_K: they leave too little to a tile.
 template <class Unit>
-MatmulKernel matmul_of_unit(DType dtype) {
+MatmulKernel matmul_of_unit() {
   if constexpr (kIsColumn<Unit>) {
-    return avx512::matmul_of(dtype);
+    return avx512::matmul_of(Unit::kDType);
   } else if constexpr (kSums<Unit> == 2) {
-    return avx512::matmul_of(dtype);
+    return avx512::matmul_of(Unit::kDType);
   } else {
     return block_matmul<Unit>;
   }
 }
 
-MatmulKernel matmul_of(DType dtype) {
-  switch (dtype) {
-#define KVASIR_FORMAT(id, Format) \
-  case DType::id:                 \
-    return matmul_of_unit<UnitOf<quant::Format>>(DType::id);
-#include "quant/formats.def"
-#undef KVASIR_FORMAT
-  }
-  return nullptr;
-}
+#include "kernels/generic/matmul/matmul_of-inl.h"
 
 }  // namespace kvasir::kernels::amx
 KVASIR_TARGET_END

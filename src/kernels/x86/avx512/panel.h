@@ -27,20 +27,7 @@ template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes a) {
   _mm512_storeu_si512(p, a.v);
 }
-// start_sum for the codes of a panel.
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
-  return start_sum<kBits, kZeroShift>(x);
-}
-// start_low_sum and start_high_sum for the codes of a panel.
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_low_panel_sum(const ActivationBlock& x) {
-  return start_low_sum<kBits, kZeroShift>(x);
-}
-template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_high_panel_sum(const ActivationBlock& x) {
-  return start_high_sum<kBits, kZeroShift>(x);
-}
+#include "kernels/generic/matmul/panel_starts-inl.h"
 
 template <int kVectors>
 using PanelDots = IntLanes[kPanelTokens][kVectors];
