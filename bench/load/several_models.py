@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Three models in one server: several_models.py [--seconds 600] [--memory 2GiB] [--rounds 5] [--parts load,alone,switch]
+"""Three models in one server: several_models.py [--seconds 600] [--memory-gib 2] [--rounds 5] [--parts load,alone,switch]
 
 - load: chats, completions and embeddings come at random for --seconds. Bars: no request fails; the peak memory is at
-  most the plan (--memory) and 3%.
+  most the plan (--memory-gib) and 3%.
 - alone: the first model's tokens per second with 4 streams, in a server of its own and in one where the others are
   loaded too, in turn. Bar: the medians over --rounds differ by at most 2%.
 - switch: with room for one model, the first token of a model that is not loaded. Bar: its load and 0.2 s more than
@@ -11,6 +11,7 @@
 Exit codes: 0 all held, 1 not.
 """
 import argparse
+import concurrent.futures
 import http.client
 import json
 import random
@@ -52,8 +53,15 @@ def body_for(model, rng, num_tokens=None, num_words=None):
                                "ignore_eos": True}
 
 
-def command_for(models, *flags):
-    return [servers.KVASIR, "serve", *models, "--max-num-seqs", servers.SLOTS, *flags]
+def command_for(models, args, *flags):
+    return [servers.KVASIR, "serve", *models, "--max-num-seqs", servers.SLOTS, "--memory", f"{args.memory_gib}GiB", *flags]
+
+
+def ask_for_tokens(port, path, body):
+    """Ends the program unless the answer is whole: a refused one would be the fastest."""
+    status, answer = ask(port, path, body)
+    if status != 200 or answer["usage"]["completion_tokens"] != body["max_tokens"]:
+        sys.exit(f"{path}: {status} {str(answer)[:300]}")
 
 
 def under_load(args):
@@ -71,7 +79,7 @@ def under_load(args):
                     wrong.append((model, status, str(answer)[:200]))
             time.sleep(rng.expovariate(2))
 
-    with servers.running(command_for(MODELS, "--memory", args.memory)) as server:
+    with servers.running(command_for(MODELS, args)) as server:
         users = [threading.Thread(target=user, args=(number,)) for number in range(3 * len(MODELS))]
         for thread in users:
             thread.start()
@@ -81,7 +89,7 @@ def under_load(args):
         for thread in users:
             thread.join()
         peak = server.peak_bytes()
-    plan = float(args.memory.rstrip("GiB")) * 2**30
+    plan = args.memory_gib * 2**30
     for failed in wrong[:3]:
         print(f"failed: {failed}", file=sys.stderr)
     return [("requests that failed", len(wrong), 0, not wrong and all(counts.values())),
@@ -91,21 +99,18 @@ def under_load(args):
 def tokens_per_s(server, seed):
     rng = random.Random(seed)
     bodies = [body_for(CHAT, rng, ANSWER_TOKENS) for _ in range(STREAMS)]
-    threads = [threading.Thread(target=ask, args=(server.port, *body)) for body in bodies]
     begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
+        list(pool.map(lambda body: ask_for_tokens(server.port, *body), bodies))
     return STREAMS * ANSWER_TOKENS / (time.monotonic() - begin)
 
 
 def alone(args):
     rates = {1: [], len(MODELS): []}
-    with servers.running(command_for(MODELS[:1], "--memory", args.memory)) as one:
-        with servers.running(command_for(MODELS, "--memory", args.memory)) as several:
+    with servers.running(command_for(MODELS[:1], args)) as one:
+        with servers.running(command_for(MODELS, args)) as several:
             for model in MODELS:
-                ask(several.port, "/v1/models/load", {"model": model})
+                first_token_s(several, model)
             for turn in range(-1, args.rounds):
                 for count, server in ((1, one), (len(MODELS), several)):
                     rate = tokens_per_s(server, turn)
@@ -128,7 +133,7 @@ def first_token_s(server, model):
 
 def switch(args):
     rows = []
-    with servers.running(command_for(MODELS, "--max-loaded-models", 1)) as server:
+    with servers.running(command_for(MODELS, args, "--max-loaded-models", 1)) as server:
         for turn in range(args.rounds):
             for model in MODELS[1:] + MODELS[:1]:
                 cold = first_token_s(server, model)
@@ -144,7 +149,7 @@ def switch(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--memory", default="2GiB")
+    parser.add_argument("--memory-gib", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--parts", default="load,alone,switch")
     args = parser.parse_args()
