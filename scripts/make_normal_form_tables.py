@@ -3,8 +3,8 @@
 
 Token ids depend on the Unicode version: these tables are those of Unicode 15.1, like those of make_unicode_tables.py.
 Needs Python 3.13 or the package unicodedata2 15.1.0, and the package regex, whose newer properties are taken for the
-code points that Unicode 15.1 assigns. The library `tokenizers` has classes of Unicode 8: it is asked for them, for
-src/text/hf/library_classes_table.inc.
+code points that Unicode 15.1 assigns. The library `tokenizers` has classes and scripts of Unicode 8: it is asked for
+them, for src/text/hf/library_*_table.inc.
 """
 import pathlib
 import sys
@@ -69,6 +69,26 @@ def library_classes():
             ranges(code for code, text in between if strip.normalize_str(text) == "ab"),
             ranges(code for code, text in between if bert.normalize_str(text) == "ab"),
             ranges(code for code, text in between if clean.normalize_str(text) == "ab"))
+
+
+def library_scripts():
+    """Code point -> number of its script for UnicodeScripts, from 1; absent: of none, goes with what comes before."""
+    split = pre_tokenizers.UnicodeScripts()
+    numbers, examples, previous = {}, [], None
+    for code in ALL:
+        char = chr(code)
+        if len(split.pre_tokenize_str(char)) == 0:
+            continue
+        is_same = previous and len(split.pre_tokenize_str(previous + char)) == 1
+        if is_same:
+            numbers[code] = numbers[ord(previous)]
+        else:
+            same = [number for number, example in enumerate(examples, 1) if len(split.pre_tokenize_str(example + char)) == 1]
+            if not same:
+                examples.append(char)
+            numbers[code] = same[0] if same else len(examples)
+        previous = char
+    return numbers
 
 
 def write(name, *arrays):
@@ -165,6 +185,9 @@ def main():
     write("../hf/library_classes_table.inc", ("CodePointRange", "kLibraryPunctuation", punctuation),
           ("CodePointRange", "kLibraryMarks", marks),
           ("CodePointRange", "kLibraryNonspacing", nonspacing), ("CodePointRange", "kLibraryDropped", dropped))
+    scripts = library_scripts()
+    write("../hf/library_scripts_table.inc",
+          ("std::uint32_t", "kLibraryScriptRuns", runs(lambda code: scripts.get(code, 0), 8)))
 
 
 if __name__ == "__main__":

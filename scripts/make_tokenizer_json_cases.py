@@ -27,6 +27,7 @@ TEXTS = [
     "camelCase HTTPServer x2y 12345678 3.14 1,234", "a<s>x</s> <tok>a b <tok>", "[MASK] a [MASK]b x[MASK]", "é\u0327 \u1e9b\u0323 \u0344 क़ \u2126",
     "مرحبا بالعالَم שלום", "a.b?c!d (e) [f] {g} | h, “i” … —", "▁a▁▁b ▁", "\u0000\u0001\u007f\u001b[0m", "i̇ İ I ı ŉ ᾳ ﬀ", "x" * 120 + " y" * 30,
     "ab abc abcd bcd <a><ab><b>", " do not , can 't . it 's ! I 'm ; they 've ; we 're ' q '", "ᄀ 가 각 각 ㄱ", "\U0001d165\U0001d16e \ud7a3\u0323",
+    "ქართ Հայ አማር ꦗꦮ 𞤀𞤣 ߒߞߏ \u0378\u200dᏣᎳ 👨\u200d👩",
 ]
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -144,7 +145,7 @@ def grid():
         yield f"unigram_{name}", unigram(normalizer, METASPACES["always"], decoders.Metaspace()), name == "nfkd"
     for name, pre_tokenizer in PRE_TOKENIZERS.items():
         yield f"pieces_{name}", wordpiece(normalizers.NFC(), pre_tokenizer, cleanup=False), False
-        yield f"levels_{name}", word_level(pre_tokenizer), name in ("whitespace", "split_merged_with_next_invert")
+        yield f"levels_{name}", word_level(pre_tokenizer), name in ("whitespace", "scripts", "split_merged_with_next_invert")
         yield f"unigram_{name}", unigram(None, pre_tokenizer, decoders.Metaspace()), False
     for name, metaspace in METASPACES.items():
         yield f"unigram_{name}", unigram(None, metaspace, decoders.Metaspace(prepend_scheme=name)), name == "first"

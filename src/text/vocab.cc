@@ -60,6 +60,11 @@ Status check_id(std::string_view key, TokenId id, std::size_t num_tokens) {
       fmt::format("tokenizer.ggml.{} is {}, outside the vocabulary of {} tokens", key, id, num_tokens));
 }
 
+bool is_named_end(const VocabData& ids, TokenId id) {
+  return id == ids.eos || id == ids.eot || id == ids.eom ||
+         std::ranges::find(ids.extra_end_of_generation, id) != ids.extra_end_of_generation.end();
+}
+
 }  // namespace
 
 Result<Vocab> Vocab::create(VocabData data) {
@@ -146,6 +151,7 @@ Status Vocab::set_special_ids(const VocabData& data) {
   fim_tokens_ = find_fim_tokens(data, find_text);
   SpecialTokens special = find_special_tokens(ids, find_text);
   keep_html_tag(ids, special);
+  keep_plain_pieces(ids, special);
   const auto set_types = [this](const std::vector<TokenId>& tokens, TokenType type) {
     for (const TokenId id : tokens) types_[static_cast<std::size_t>(id)] = type;
   };
@@ -164,9 +170,17 @@ void Vocab::keep_html_tag(const VocabData& ids, SpecialTokens& special) const {
   const TokenId other_tag = find("</b>");
   const bool has_tags = other_tag != kNoToken && type(other_tag) == TokenType::kUserDefined;
   if (model_ != VocabModel::kTokenizerJson && !has_tags) return;
-  if (std::ranges::find(ids.extra_end_of_generation, id) != ids.extra_end_of_generation.end()) return;
+  if (is_named_end(ids, id)) return;
   std::erase(special.control, id);
   std::erase(special.end_of_generation, id);
+}
+
+// A tokenizer.json lists its special tokens: a piece beside them is text, whatever it looks like.
+void Vocab::keep_plain_pieces(const VocabData& ids, SpecialTokens& special) const {
+  if (model_ != VocabModel::kTokenizerJson) return;
+  const auto is_plain = [&](TokenId id) { return type(id) == TokenType::kNormal && !is_named_end(ids, id); };
+  std::erase_if(special.control, is_plain);
+  std::erase_if(special.end_of_generation, is_plain);
 }
 
 bool Vocab::is_end_of_generation(TokenId id) const {

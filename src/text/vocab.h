@@ -123,6 +123,7 @@ class Vocab {
   Status set_tokens(VocabData& data);
   Status set_special_ids(const VocabData& data);
   void keep_html_tag(const VocabData& ids, SpecialTokens& special) const;
+  void keep_plain_pieces(const VocabData& ids, SpecialTokens& special) const;
 
   VocabModel model_;
   std::vector<std::string> texts_;

@@ -1,6 +1,8 @@
 #include "text/hf/library_classes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <span>
 
 namespace kvasir::text::hf {
@@ -12,6 +14,11 @@ struct CodePointRange {
 };
 
 #include "text/hf/library_classes_table.inc"
+#include "text/hf/library_scripts_table.inc"
+
+// Each run lasts until the next; an entry is its first code point << 8 | number.
+constexpr std::uint32_t kScriptBits = 8;
+constexpr std::uint32_t kScriptMask = (1u << kScriptBits) - 1;
 
 bool in_class(std::span<const CodePointRange> ranges, char32_t code_point) {
   const auto range = std::ranges::lower_bound(ranges, code_point, {}, &CodePointRange::last);
@@ -25,6 +32,11 @@ bool is_library_mark(char32_t code_point) { return in_class(kLibraryMarks, code_
 bool is_library_nonspacing_mark(char32_t code_point) { return in_class(kLibraryNonspacing, code_point); }
 bool is_library_dropped(char32_t code_point) {
   return code_point == 0 || in_class(kLibraryDropped, code_point);
+}
+
+std::uint32_t library_script(char32_t code_point) {
+  const std::uint32_t key = static_cast<std::uint32_t>(code_point) << kScriptBits | kScriptMask;
+  return *std::prev(std::ranges::upper_bound(kLibraryScriptRuns, key)) & kScriptMask;
 }
 
 }  // namespace kvasir::text::hf

@@ -134,26 +134,16 @@ void find_gpt2_words(std::string_view text, const VisitMatch& visit) {
   }
 }
 
-// As the library does it: spaces at the start are lost, Japanese kana count as Han, spaces go with what comes before, some marks have no script.
-std::uint32_t merged_script(char32_t c) {
-  static const std::uint32_t kHan = script_number(0x4E00);
-  static const std::uint32_t kKana[] = {script_number(0x3042), script_number(0x30A2)};
-  if (c == 0x30FC) return kHan;
-  const std::uint32_t script = script_number(c);
-  return std::ranges::find(kKana, script) != std::end(kKana) ? kHan : script;
-}
-
+// As the library does it: characters of no script go with what comes before, and are lost at the start.
 void find_script_starts(std::string_view text, const VisitMatch& visit) {
-  std::optional<std::uint32_t> current;
-  std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  std::uint32_t current = 0;
+  std::size_t begin = text.size();
   for (std::size_t at = 0; at < text.size();) {
     const auto [code_point, size_bytes] = code_point_at(text, at);
-    if (code_point != ' ') {
-      const std::uint32_t script = merged_script(code_point);
-      if (current && *current != script) {
-        visit(begin, at);
-        begin = at;
-      }
+    const std::uint32_t script = library_script(code_point);
+    if (script != 0 && script != current) {
+      if (current != 0) visit(begin, at);
+      begin = at;
       current = script;
     }
     at += size_bytes;

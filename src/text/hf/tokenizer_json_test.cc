@@ -50,6 +50,17 @@ std::string first_difference(const Ids& ours, const Ids& theirs, const Tokenizer
   return "token " + std::to_string(at) + ": ours " + show(ours) + " theirs " + show(theirs);
 }
 
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  std::size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  return at;
+}
+
+std::string_view around(std::string_view text, std::size_t at) {
+  const std::size_t begin = at < 40 ? 0 : at - 40;
+  return text.substr(begin, 80);
+}
+
 // The cases of one tokenizer, made by the library (scripts/make_tokenizer_json_cases.py).
 void check_cases(const std::filesystem::path& path) {
   const std::string json = read_file(path);
@@ -71,8 +82,9 @@ void check_cases(const std::filesystem::path& path) {
                                  << "': " << first_difference(ids, expected, **tokenizer);
     const std::string decoded = to_valid_utf8((*tokenizer)->decode(expected));
     const std::string_view theirs = line["decoded"].get_string().value();
-    EXPECT_TRUE(decoded == theirs) << path.filename() << ": '" << decoded.substr(0, 200) << "' and theirs '"
-                                   << theirs.substr(0, 200) << "'";
+    const std::size_t at = common_prefix(decoded, theirs);
+    EXPECT_TRUE(decoded == theirs) << path.filename() << ", byte " << at << ": '" << around(decoded, at)
+                                   << "' and theirs '" << around(theirs, at) << "'";
   }
   EXPECT_GT(num_cases, 20u) << path;
 }
@@ -112,6 +124,16 @@ TEST(TokenizerJson, ControlTokensAreTextUnlessAsked) {
   const std::size_t plain_at[] = {1};
   EXPECT_EQ(tokenizer->encode("a<s><s>", {.parse_special = true, .plain_at = plain_at}), (Ids{0, 4}));
   EXPECT_EQ(tokenizer->decode(Ids{4, 2, 5}), "ab<b>");
+}
+
+TEST(TokenizerJson, APieceIsTextThoughItLooksLikeAControlToken) {
+  const std::string json = changed(R"("é": 3)", R"("é": 3, "<|im_end|>": 6)");
+  const auto tokenizer = load(json).value();
+  EXPECT_EQ(tokenizer->decode(Ids{2, 6}), "ab<|im_end|>");
+  EXPECT_FALSE(tokenizer->vocab().is_end_of_generation(6));
+  const auto named = load_tokenizer_json({.tokenizer_json = json, .config = R"({"eos_token_id": 6})"}).value();
+  EXPECT_TRUE(named->vocab().is_end_of_generation(6));
+  EXPECT_EQ(named->decode(Ids{2, 6}), "ab");
 }
 
 TEST(TokenizerJson, TheOtherFilesNameSpecialTokens) {

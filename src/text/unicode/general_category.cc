@@ -77,8 +77,6 @@ GeneralCategory general_category(char32_t code_point) {
   return static_cast<GeneralCategory>(number_in_runs(kCategoryRuns, code_point));
 }
 
-std::uint32_t script_number(char32_t code_point) { return number_in_runs(kScriptRuns, code_point); }
-
 char32_t lower_case(char32_t code_point) {
   if (code_point < 0x80) return code_point >= 'A' && code_point <= 'Z' ? code_point + 0x20 : code_point;
   const auto* const run = std::ranges::lower_bound(kLowerRuns, code_point, {}, &LowerRun::last);

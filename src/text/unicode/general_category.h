@@ -64,7 +64,4 @@ using CodePointRanges = std::vector<std::pair<char32_t, char32_t>>;
 // The ranges of a category ("Lu"), a group of them ("L"), or a script ("Han"). Empty: no such name is known.
 std::optional<CodePointRanges> property_ranges(std::string_view name);
 
-// A number for each script that the tables name; 0 for others.
-std::uint32_t script_number(char32_t code_point);
-
 }  // namespace kvasir::text
