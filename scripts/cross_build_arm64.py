@@ -109,7 +109,8 @@ def main():
     if qemu is None:
         print("cross-compiled; there is no qemu-aarch64 to run the tests with")
         return
-    run("ctest", "--output-on-failure", "-R", f"^({'|'.join(TESTS)})\\.", cwd=ROOT / "build" / "arm64",
+    # The bits of x86 take minutes under qemu, more than CTest gives a test; they follow.
+    run("ctest", "--output-on-failure", "-R", f"^({'|'.join(TESTS)})\\.", "-E", "VectorBits", cwd=ROOT / "build" / "arm64",
         env={**os.environ, "QEMU_CPU": "max"})
     for cpu, isa in ISA_OF_CPU.items():
         test_kernels(qemu, cpu, isa)

@@ -24,8 +24,9 @@ constexpr std::int32_t kMostUsers = 4096;  // as --max-num-seqs
 constexpr std::int32_t kLeastContext = 64;
 // A server without a model: code, stacks, queues, connections. Measured; resident pages differ from run to run.
 constexpr std::int64_t kServerBytes = std::int64_t{34} << 20;
-// Of an encoder: it samples nothing, and of its workspace it leaves the gates and the rounded inputs untouched.
-constexpr std::int64_t kEncoderServerBytes = std::int64_t{23} << 20;
+constexpr std::int64_t kEncoderServerBytes = std::int64_t{33} << 20;  // it samples nothing
+// What a first request brings in besides, in rows of an encoder's step; measured with MiniLM and Nomic's shape.
+constexpr std::int64_t kLeastTouchedRows = 192;
 constexpr std::int64_t kHeapPerFreedByte = 5;  // what reading a header has freed stays resident
 // Bits of a weight in files that most people choose; a file with more has a smaller sister.
 constexpr double kSmallBits = 5.0;
@@ -58,17 +59,33 @@ std::int64_t kv_bytes_of(const EngineConfig& config, const model::ModelConfig& m
   return kv.num_bytes - kv.num_full_bytes + static_cast<std::int64_t>(kept * static_cast<double>(kv.num_full_bytes));
 }
 
+// A step of an encoder is as large as the texts that come at once.
+std::int32_t touched_rows(const EngineConfig& config, const model::ModelConfig& model, const CapacityRequest& request) {
+  if (!model.is_encoder) return config.max_num_batched_tokens;
+  const std::int64_t asked = std::int64_t{request.num_users} * request.context_tokens;
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(config.max_num_batched_tokens, std::max(asked, kLeastTouchedRows)));
+}
+
+model::WorkspaceParts touched_parts(const model::WeightFootprint& weights) {
+  return {.has_quantized_inputs = weights.float_products < weights.products(),
+          .has_float_inputs = weights.float_products > 0,
+          .has_gates = weights.has_gates};
+}
+
 CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, const CapacityRequest& request) {
   const EngineConfig config = config_for(base, model.config, request);
   CapacityPlan plan;
   plan.weights_bytes = model.weights.resident_bytes();
   plan.mapped_bytes = model.weights.mapped_bytes;
-  plan.workspace_bytes = workspace_bytes(
-      config, model.config,
-      {.num_logit_rows = std::min(request.num_users, max_logit_rows(model.config)),
-       .has_float_inputs = model.weights.float_products > 0});
-  const KvSize kv = kv_of_tokens(config, model.config, request.context_tokens,
-                                 cached_tokens(request.context_tokens, request.num_users));
+  plan.workspace_bytes =
+      workspace_bytes(config, model.config,
+                      {.num_logit_rows = std::min(request.num_users, max_logit_rows(model.config)),
+                       .num_rows = touched_rows(config, model.config, request),
+                       .parts = touched_parts(model.weights)});
+  std::int64_t num_cached = cached_tokens(request.context_tokens, request.num_users);
+  if (model.config.is_encoder) num_cached = std::min<std::int64_t>(num_cached, config.max_num_batched_tokens);  // a step's
+  const KvSize kv = kv_of_tokens(config, model.config, request.context_tokens, num_cached);
   plan.kv_bytes = kv_bytes_of(config, model.config, kv, request.kv_share);
   plan.program_bytes = model.program_bytes + kv.table_bytes;
   plan.total_bytes =
@@ -234,8 +251,7 @@ RatePlan plan_rates(const EngineConfig& base, const CapacityModel& model, const 
   const double kept = std::min(1.0, request.kv_share / f16_share(config, model.config));
   const double used_experts = used_expert_share(model.config, num_users);
   const double num_active = static_cast<double>(weights.expert_products) * used_expert_share(model.config, 1.0);
-  const auto all_products =
-      static_cast<double>(weights.layer_products + weights.head_products + weights.expert_products);
+  const auto all_products = static_cast<double>(weights.products());
   const ProductTime time{limits, static_cast<double>(weights.float_products) / std::max(1.0, all_products)};
 
   double bytes = static_cast<double>(weights.packed_bytes - weights.expert_bytes) +

@@ -82,8 +82,30 @@ TEST(CapacityPlan, AnEncodersStepIsAsLongAsTheContextAskedFor) {
   const auto step_of = [&](std::int32_t context) {
     return plan(model, {.context_tokens = context, .memory_bytes = 640 * kGiB}).workspace_bytes;
   };
-  EXPECT_EQ(step_of(128), step_of(512));  // the least
+  EXPECT_EQ(step_of(128), step_of(192));  // the least
+  EXPECT_LT(step_of(192), step_of(512));
   EXPECT_EQ(step_of(2048), 4 * step_of(512));
+}
+
+TEST(CapacityPlan, AnEncodersUsersShareAStep) {
+  CapacityModel model = model_70b(8);
+  model.config.is_encoder = true;
+  const auto of_users = [&](std::int32_t num_users) {
+    return plan(model, {.context_tokens = 512, .num_users = num_users, .memory_bytes = 640 * kGiB});
+  };
+  EXPECT_EQ(of_users(1).kv_bytes, of_users(8).kv_bytes);
+  EXPECT_EQ(of_users(1).workspace_bytes, of_users(8).workspace_bytes);
+}
+
+TEST(CapacityPlan, AStepHasNoPartsThatTheWeightsDoNotTouch) {
+  CapacityModel model = model_70b(8);
+  const auto workspace = [&] {
+    return plan(model, {.context_tokens = 512, .memory_bytes = 640 * kGiB}).workspace_bytes;
+  };
+  model.weights.has_gates = true;
+  const std::int64_t gated = workspace();
+  model.weights.has_gates = false;
+  EXPECT_EQ(gated - workspace(), 512ll * 4 * model.config.intermediate_size);
 }
 
 TEST(CapacityPlan, FindsTheMostUsersAndTheLongestContext) {

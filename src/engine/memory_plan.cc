@@ -68,8 +68,9 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model, const WorkspaceUse& use) {
   const std::int64_t vocab = model.vocab_size;
   const std::int64_t per_logit_row = 4 * (vocab + vocab / backend::kLogitsPerTile) +
-                                     model::input_row_bytes(model.hidden_size, use.has_float_inputs);
-  return model::workspace_row_bytes(model, use.has_float_inputs) * config.max_num_batched_tokens +
+                                     model::input_row_bytes(model.hidden_size, use.parts);
+  const std::int64_t num_rows = use.num_rows > 0 ? use.num_rows : config.max_num_batched_tokens;
+  return model::workspace_row_bytes(model, use.parts) * num_rows +
          (model.is_encoder ? 0 : per_logit_row * use.num_logit_rows);
 }
 

@@ -8,6 +8,7 @@
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
 #include "model/config.h"
+#include "model/workspace.h"
 
 namespace kvasir {
 
@@ -30,9 +31,9 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
 // The parts of the workspace that not every run touches.
 struct WorkspaceUse {
   std::int32_t num_logit_rows = 0;
-  bool has_float_inputs = true;  // some matrix takes its inputs as floats
+  std::int32_t num_rows = 0;  // 0: of the largest step, config.max_num_batched_tokens
+  model::WorkspaceParts parts = {};
 };
-// Of the largest step, config.max_num_batched_tokens.
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model, const WorkspaceUse& use);
 
 // The budget of an engine that was given none: half of what is available, or a quarter beside the weights where that is

@@ -17,7 +17,9 @@ struct WeightFootprint {
   std::int64_t head_products = 0;
   std::int64_t expert_products = 0;
   std::int64_t float_products = 0;  // of all of these, those whose inputs are floats
+  bool has_gates = false;           // some dense layer is gated
 
+  std::int64_t products() const { return layer_products + head_products + expert_products; }
   std::int64_t resident_bytes() const { return packed_bytes + table_bytes; }
 };
 

@@ -67,6 +67,9 @@ class WeightLoader {
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
   // Those that is_left_out() knows may stay.
   Status check_all_used(const ModelConfig& config) const;
+  // Says that a dense layer is gated, for the footprint.
+  void count_gates() { footprint_.has_gates = true; }
+
   std::int64_t packed_bytes() const { return footprint_.packed_bytes; }
   const WeightFootprint& footprint() const { return footprint_; }
 

@@ -71,23 +71,26 @@ Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& c
   return ws;
 }
 
-std::int64_t input_row_bytes(std::int64_t width, bool has_floats) {
+std::int64_t input_row_bytes(std::int64_t width, const WorkspaceParts& parts) {
   constexpr std::int64_t kBlock = 32, kBlockBytes = 81;  // kernels/activation.h
   const bool is_quantized = width % kBlock == 0;
-  return (is_quantized ? width / kBlock * kBlockBytes : 0) + (has_floats || !is_quantized ? 4 * width : 0);
+  return (is_quantized && parts.has_quantized_inputs ? width / kBlock * kBlockBytes : 0) +
+         (parts.has_float_inputs || !is_quantized ? 4 * width : 0);
 }
 
-std::int64_t workspace_row_bytes(const ModelConfig& config, bool has_float_inputs) {
+std::int64_t workspace_row_bytes(const ModelConfig& config, const WorkspaceParts& parts) {
   constexpr std::int64_t kFloat = 4;
   std::int64_t floats = 2ll * config.hidden_size + config.max_q_size() + 2ll * config.max_kv_size();
-  if (config.has_dense_layers()) floats += 2ll * config.intermediate_size;
+  if (config.has_dense_layers()) floats += (parts.has_gates ? 2ll : 1ll) * config.intermediate_size;
   if (config.per_layer_size > 0) floats += (config.num_layers + 1ll) * config.per_layer_size;
-  std::int64_t bytes = kFloat * floats + input_row_bytes(config.hidden_size, has_float_inputs);
+  std::int64_t bytes = kFloat * floats + input_row_bytes(config.hidden_size, parts);
+  WorkspaceParts of_attention = parts;
+  of_attention.has_float_inputs = true;  // attention writes floats
   for (const std::int32_t width : attention_widths(config)) {
-    bytes += input_row_bytes(width, /*has_floats=*/true);  // attention writes floats
+    bytes += input_row_bytes(width, of_attention);
   }
-  for (const std::int32_t width : dense_widths(config)) bytes += input_row_bytes(width, has_float_inputs);
-  if (config.per_layer_size > 0) bytes += input_row_bytes(config.per_layer_size, has_float_inputs);
+  for (const std::int32_t width : dense_widths(config)) bytes += input_row_bytes(width, parts);
+  if (config.per_layer_size > 0) bytes += input_row_bytes(config.per_layer_size, parts);
   return bytes + moe_workspace_row_bytes(config.moe, config.hidden_size);
 }
 

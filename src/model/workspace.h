@@ -45,12 +45,18 @@ inline backend::Rows columns(backend::Rows rows, std::int64_t width) {
   return rows;
 }
 
-// A row of a matmul's input: quantised (81 bytes for 32 inputs), and as floats.
-std::int64_t input_row_bytes(std::int64_t width, bool has_floats);
+// The parts of a workspace that a model touches, by its weights.
+struct WorkspaceParts {
+  bool has_quantized_inputs = true;  // some matrix takes its inputs in blocks
+  bool has_float_inputs = true;      // some matrix takes its inputs as floats
+  bool has_gates = true;             // some dense layer is gated
+};
 
-// Bytes that make_workspace() takes of each row of the largest batch. has_float_inputs: some matrices are not
-// quantised, so that every input is there as floats too.
-std::int64_t workspace_row_bytes(const ModelConfig& config, bool has_float_inputs);
+// A row of a matmul's input: quantised (81 bytes for 32 inputs), and as floats.
+std::int64_t input_row_bytes(std::int64_t width, const WorkspaceParts& parts);
+
+// Bytes that make_workspace() takes of each row of the largest batch.
+std::int64_t workspace_row_bytes(const ModelConfig& config, const WorkspaceParts& parts);
 
 // Errors: kMachine.
 Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& config,

@@ -54,6 +54,7 @@ Result<Mlp> load_mlp(WeightLoader& loader, const ModelConfig& config, std::int32
   mlp.kind = parts.kind;
   const bool is_joint = parts.is_gated && !loader.has(from.prefix + "gate.weight") &&
                         loader.num_rows(from.prefix + "up.weight") == 2 * from.intermediate;
+  if (parts.is_gated) loader.count_gates();
   KVASIR_CHECKED(is_joint ? load_joint(from, mlp) : load_separate(from, parts.is_gated, mlp));
   KVASIR_TRY(mlp.down, loader.matrix(from.prefix + "down.weight", from.hidden, from.intermediate));
   KVASIR_TRY(mlp.down_bias, loader.optional_vector(from.prefix + "down.bias", from.hidden));
