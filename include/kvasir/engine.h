@@ -142,6 +142,9 @@ struct ModelInfo {
 inline constexpr std::array<double, 12> kStepSecondsBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                                               0.075, 0.1,    0.25,  0.5,  1.0,   2.5};
 inline constexpr std::array<double, 9> kStepSequencesBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+// Likewise of masks.
+inline constexpr std::array<double, 13> kMaskSecondsBounds = {1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4,
+                                                              2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2};
 
 struct KvFormatBytes {
   std::string_view format;
@@ -174,7 +177,8 @@ struct EngineStats {
   std::int64_t num_guides_refused = 0;  // wrong, or not supported
   std::vector<GuideRefusals> guide_refusals;  // of those, by keyword
   double guide_compile_seconds_total = 0.0;
-  double guide_mask_seconds_total = 0.0;
+  double guide_mask_seconds_total = 0.0;  // of finding the tokens that guides allow, one mask a step and choice
+  std::array<std::int64_t, kMaskSecondsBounds.size() + 1> masks_by_seconds{};
   std::int64_t guide_bytes = 0;  // of compiled guides that are kept or in use
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens

@@ -52,6 +52,11 @@ void take_counts(const kv::KvCacheManager& kv, EngineStats& stats) {
   stats.kv_disk_errors = disk.num_errors;
 }
 
+void count_mask(EngineStats& stats, double seconds) {
+  stats.guide_mask_seconds_total += seconds;
+  count_in_bucket(kMaskSecondsBounds, seconds, stats.masks_by_seconds);
+}
+
 void count_guided_answer(EngineStats& stats, FinishReason reason, std::int32_t num_forced_tokens) {
   if (reason == FinishReason::kStop) ++stats.num_guided_answers;
   if (reason == FinishReason::kLength) ++stats.num_guided_answers_cut;

@@ -13,6 +13,8 @@ void take_counts(const sched::Scheduler& scheduler, sched::TimePoint now, Engine
 void take_counts(const kv::KvCacheManager& kv, EngineStats& stats);
 
 // One more choice under a guide that has ended.
+// One mask of one choice.
+void count_mask(EngineStats& stats, double seconds);
 void count_guided_answer(EngineStats& stats, FinishReason reason, std::int32_t num_forced_tokens);
 
 // One more step.

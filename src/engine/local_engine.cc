@@ -376,7 +376,7 @@ sampling::AllowedTokens LocalEngine::allowed_tokens(const Stream& stream) {
   }
   const auto begin = Clock::now();
   const sampling::AllowedTokens allowed = guide->allowed();
-  counters_.guide_mask_seconds_total += std::chrono::duration<double>(Clock::now() - begin).count();
+  count_mask(counters_, std::chrono::duration<double>(Clock::now() - begin).count());
   return allowed;
 }
 

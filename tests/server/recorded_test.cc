@@ -117,6 +117,14 @@ class RecordedProgram {
     ask(recorded, then, path, continued(text, then["append"], answer), false);
   }
 
+  // Each call that a client got is counted once.
+  void check_metrics() {
+    HttpClient client(server_.port());
+    const std::string metrics = client.request("GET", "/metrics").body;
+    const std::string line = "kvasir_tool_calls_total{end=\"complete\"} " + std::to_string(num_calls_) + "\n";
+    EXPECT_TRUE(metrics.contains(line)) << line << " is missing in\n" << metrics;
+  }
+
  private:
   static std::unique_ptr<ScriptedEngine> engine_of(const std::string& family, const std::vector<std::string>& more_tokens) {
     ScriptedEngine::Options options{.chat_template = source_of(family)};
@@ -157,7 +165,8 @@ class RecordedProgram {
     return answer;
   }
 
-  static void check(const ClientAnswer& answer, element expect) {
+  void check(const ClientAnswer& answer, element expect) {
+    num_calls_ += answer.calls.size();
     EXPECT_EQ(answer.text, text_or(expect, "text", ""));
     EXPECT_EQ(answer.end, text_or(expect, "end", ""));
     check_calls(answer, expect);
@@ -173,6 +182,7 @@ class RecordedProgram {
   const std::string family_;
   std::unique_ptr<ScriptedEngine> engine_;
   ServedEngine server_;
+  std::size_t num_calls_ = 0;
 };
 
 class Recorded : public ::testing::TestWithParam<std::string> {};
@@ -188,6 +198,7 @@ TEST_P(Recorded, RequestsAreAnsweredAndToolsCalled) {
       SCOPED_TRACE(family + ": " + text_or(recorded, "name", ""));
       program.play(recorded);
     }
+    program.check_metrics();
   }
 }
 

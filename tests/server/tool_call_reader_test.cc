@@ -81,6 +81,30 @@ TEST(ToolCallReader, LeavesWhatOnlyLooksLikeACallAsItIs) {
   }
 }
 
+TEST(ToolCallReader, CountsHowCallsEnd) {
+  const auto reading = reading_of("hermes");
+  observe::ToolCallCounts counts;
+  const auto read = [&](std::string_view answer) {
+    api::ToolCallReader reader(reading, &counts);
+    api::ToolCallReader::Parts parts;
+    for (const char byte : answer) reader.push({&byte, 1}, parts);
+    reader.finish(parts);
+  };
+  const auto expect_counts = [&](std::int64_t complete, std::int64_t cut, std::int64_t broken) {
+    EXPECT_EQ(counts.by_end[0], complete);
+    EXPECT_EQ(counts.by_end[1], cut);
+    EXPECT_EQ(counts.by_end[2], broken);
+  };
+  read("No call.");
+  expect_counts(0, 0, 0);
+  read(kWeather + kWeather);
+  expect_counts(2, 0, 0);
+  read(kWeather.substr(0, kWeather.find("Rome")));
+  expect_counts(2, 1, 0);
+  read(R"(<tool_call>{"name": "weather", "arguments": {"city": nonsense}}</tool_call>)");
+  expect_counts(2, 1, 1);
+}
+
 TEST(ToolCallReader, KeepsMarksInsideArguments) {
   struct Nested {
     const char* family;

@@ -15,6 +15,7 @@
 #include "server/http/abort_cause.h"
 #include "server/observe/histogram.h"
 #include "server/observe/request_slices.h"
+#include "server/observe/tool_call_counts.h"
 
 namespace kvasir::server::observe {
 
@@ -63,6 +64,7 @@ class ServerMetrics {
   std::map<RequestSlices::Slice, RequestSlices::Sums> slices() const;
   std::int64_t aborts(http::AbortCause cause) const { return aborts_[static_cast<std::size_t>(cause)]; }
 
+  ToolCallCounts tool_calls;
   std::atomic<std::int64_t> num_connections{0};
   std::atomic<std::int64_t> num_calmed{0};             // connections that asked for too much
   std::atomic<std::int64_t> num_answering{0};          // requests that arrived and are not fully answered

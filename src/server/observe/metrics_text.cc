@@ -150,6 +150,11 @@ void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
     out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
               static_cast<double>(server.aborts(cause)));
   }
+  constexpr std::string_view kCalls = "tool_calls_total";
+  out.begin(kCalls, "counter", "Calls of tools in answers, by how they ended; a broken one came out as text");
+  for (std::size_t i = 0; i < kCallEndNames.size(); ++i) {
+    out.value(kCalls, prometheus_label("end", kCallEndNames[i]), static_cast<double>(server.tool_calls.by_end[i].load()));
+  }
   out.begin("grpc_connections_calmed_total", "counter",
             "gRPC connections closed for cancelling too many calls, or sending too many empty frames");
   out.value("grpc_connections_calmed_total", "", static_cast<double>(server.num_calmed.load()));
@@ -198,7 +203,7 @@ void append_steps(PrometheusText& out, std::span<const ModelMetrics> models) {
 
 void append_guides(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kRefused = "guides_refused_total", kCompile = "guide_compile_seconds_total",
-                             kMask = "guide_mask_seconds_total";
+                             kMask = "guide_mask_seconds";
   out.begin(kRefused, "counter", "Guides refused, by the keyword of JSON Schema at fault");
   for (const ModelMetrics& model : models) {
     for (const GuideRefusals& of : model.engine.guide_refusals) {
@@ -208,8 +213,11 @@ void append_guides(PrometheusText& out, std::span<const ModelMetrics> models) {
   }
   out.begin(kCompile, "counter", "Time of compiling guides");
   for (const ModelMetrics& model : models) out.value(kCompile, label_of(model), model.engine.guide_compile_seconds_total);
-  out.begin(kMask, "counter", "Time of finding the tokens that guides allow");
-  for (const ModelMetrics& model : models) out.value(kMask, label_of(model), model.engine.guide_mask_seconds_total);
+  out.begin(kMask, "histogram", "Times of finding the tokens that a guide allows, one for each choice and step");
+  for (const ModelMetrics& model : models) {
+    out.histogram(kMask, label_of(model), kMaskSecondsBounds, model.engine.masks_by_seconds,
+                  model.engine.guide_mask_seconds_total);
+  }
 }
 
 void append_kv_formats(PrometheusText& out, std::span<const ModelMetrics> models) {

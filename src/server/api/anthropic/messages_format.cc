@@ -47,7 +47,7 @@ JsonWriter& begin_block_event(JsonWriter& json, std::string_view type, std::int3
 }  // namespace
 
 MessagesFormat::MessagesFormat(Options options, IdSource& ids)
-    : options_(std::move(options)), ids_(ids), reader_(options_.tool_calls) {}
+    : options_(std::move(options)), ids_(ids), reader_(options_.tool_calls, options_.tool_calls.counts) {}
 
 void MessagesFormat::begin_message(JsonWriter& json) const {
   json.begin_object()

@@ -10,7 +10,7 @@
 namespace kvasir::server::api {
 
 OllamaFormat::OllamaFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids), reader_(options_.reading) {}
+    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids), reader_(options_.reading, options_.reading.counts) {}
 
 // Arguments are an object, so a call that was cut is none.
 void OllamaFormat::write_calls(JsonWriter& json, const std::vector<ToolCall>& calls) {

@@ -19,7 +19,7 @@ std::string_view chat_finish_reason(FinishReason reason, bool ends_with_calls) {
 ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
     : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids) {
   for (std::int32_t i = 0; i < options_.num_choices; ++i) {
-    streams_.push_back({.reader = ToolCallReader(options_.tool_calls),
+    streams_.push_back({.reader = ToolCallReader(options_.tool_calls, options_.tool_calls.counts),
                         .reasoning_tokens = ReasoningTokens(options_.tool_calls, tokenizer)});
   }
 }

@@ -62,7 +62,7 @@ ResponsesFormat::ResponsesFormat(Options options, const text::Tokenizer& tokeniz
     : options_(std::move(options)),
       tokenizer_(tokenizer),
       ids_(ids),
-      reader_(options_.tool_calls),
+      reader_(options_.tool_calls, options_.tool_calls.counts),
       reasoning_tokens_(options_.tool_calls, tokenizer) {}
 
 std::string_view ResponsesFormat::final_status() const {

@@ -29,7 +29,8 @@ bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 
 
 }  // namespace
 
-ToolCallReader::ToolCallReader(const ToolCallReading& reading) : reading_(reading) {
+ToolCallReader::ToolCallReader(const ToolCallReading& reading, observe::ToolCallCounts* counts)
+    : reading_(reading), counts_(counts) {
   if (reading.syntax == nullptr) return;
   add_text_marks();
   first_bytes_ = first_bytes_of(text_marks_);
@@ -336,6 +337,7 @@ void ToolCallReader::end_call(CallEnd end, Parts& parts) {
     parts.push_back({.kind = AnswerPart::Kind::kCallEnd, .text = {}, .end = end});
     if (end == CallEnd::kComplete) ++num_calls_;
     if (end == CallEnd::kCut) is_cut_ = true;
+    count(end);
   }
   parser_.reset();
   is_prompts_mark_ = false;
@@ -403,6 +405,7 @@ bool ToolCallReader::take_between(Parts& parts) {
 void ToolCallReader::leave(Parts& parts) {
   if (state_ == State::kCall && is_reported_ && !is_muted_) {
     parts.push_back({.kind = AnswerPart::Kind::kCallEnd, .text = {}, .end = CallEnd::kBroken});
+    count(CallEnd::kBroken);
   }
   std::string text = std::exchange(raw_, {});
   if (state_ == State::kBetween && has_call_) text = rest_;
@@ -463,7 +466,7 @@ void ToolCallReader::append_reasoning(std::string_view text, Parts& parts) {
 }
 
 ReadAnswer read_answer(const ToolCallReading& reading, std::string_view text) {
-  ToolCallReader reader(reading);
+  ToolCallReader reader(reading, reading.counts);
   ToolCallReader::Parts parts;
   reader.push(text, parts);
   reader.finish(parts);

@@ -11,6 +11,7 @@
 #include "server/api/tool_calls/call_parser.h"
 #include "server/api/tool_calls/tool_call_syntax.h"
 #include "server/api/tool_calls/tool_signature.h"
+#include "server/observe/tool_call_counts.h"
 
 namespace kvasir::server::api {
 
@@ -33,8 +34,10 @@ struct ToolCallReading {
   std::string prompt_mark;  // the mark of a call with which the prompt ends; empty: none
   // Texts of control tokens that the engine shows to the reader, and the client is not to see.
   std::vector<std::string> hidden_marks;
+  observe::ToolCallCounts* counts = nullptr;  // of the calls that clients get; borrowed
 };
 
+// In the order of observe::kCallEndNames.
 enum class CallEnd : std::uint8_t {
   kComplete,
   kCut,     // the answer ended first
@@ -60,8 +63,8 @@ class ToolCallReader {
  public:
   using Parts = std::vector<AnswerPart>;
 
-  // `reading` is borrowed.
-  explicit ToolCallReader(const ToolCallReading& reading);
+  // Both are borrowed. `counts`: where calls are counted; null: nowhere.
+  explicit ToolCallReader(const ToolCallReading& reading, observe::ToolCallCounts* counts = nullptr);
 
   // Appends what the answer's next piece gives. Text that may be the beginning of a call waits.
   void push(std::string_view text, Parts& parts);
@@ -113,6 +116,9 @@ class ToolCallReader {
   void begin_call(char byte, Parts& parts);
   void report(Parts& parts);
   void end_call(CallEnd end, Parts& parts);
+  void count(CallEnd end) {
+    if (counts_ != nullptr) ++counts_->by_end[static_cast<std::size_t>(end)];
+  }
   void leave(Parts& parts);
   bool is_hidden(std::string_view mark) const;
   bool is_models_reasoning(std::string_view open) const;
@@ -122,6 +128,7 @@ class ToolCallReader {
   void release_blanks(Parts& parts);
 
   const ToolCallReading& reading_;
+  observe::ToolCallCounts* counts_;
   std::vector<Mark> text_marks_;
   std::vector<Mark> reasoning_marks_;  // inside of one kind of reasoning
   std::string first_bytes_, first_reasoning_bytes_;

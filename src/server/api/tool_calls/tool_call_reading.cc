@@ -37,6 +37,7 @@ ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& 
   const bool has_frame = !model.syntax->frame.front().empty();
   if (!request.may_call_tools() && model.reasoning_marks.empty() && !has_frame) return reading;
   reading.syntax = model.syntax;
+  reading.counts = &context.metrics.tool_calls;
   if (request.may_call_tools()) {
     reading.tools = tool_signatures(request.tools, request.tool_names);
     reading.prompt_mark = mark_at_end(*reading.syntax, wanted.prompt_token_ids, tokenizer);
