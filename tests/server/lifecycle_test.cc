@@ -51,8 +51,9 @@ TEST(Server, WarnsWhenOtherMachinesCanReachIt) {
 TEST(Server, TakesTheModelsNameUnlessGivenOne) {
   FakeEngine engine;
   RunningServer server({}, {.served_model_name = "my-model"});
-  EXPECT_NE(HttpClient(server.port()).request("GET", "/v1/models").body.find("\"my-model\""),
-            std::string::npos);
+  const std::string models = HttpClient(server.port()).request("GET", "/v1/models").body;
+  EXPECT_TRUE(models.contains("\"my-model\""));
+  EXPECT_TRUE(models.contains("\"capabilities\":[\"completion\"")) << models;
 }
 
 TEST(Stop, LetsARunningStreamFinishAndRefusesNewOnes) {

@@ -78,7 +78,8 @@ async function showModels() {
   try {
     const models = await connection.get("/v1/models");
     if (!models) return;
-    chat.models = models.data;
+    const chatting = models.data.filter(({capabilities}) => capabilities?.includes("completion") ?? true);
+    chat.models = chatting.length ? chatting : models.data;
     chooseModel(chat.model || localStorage.getItem("kvasir-model"));
   } catch {
     showBanner("There is no connection to the server. Reload the page once it runs.");

@@ -9,11 +9,11 @@
 #include "base/json_writer.h"
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
+#include "server/api/model_capabilities.h"
 #include "server/api/ollama/model_lookup.h"
 #include "server/api/ollama/models_request.h"
 #include "server/api/ollama/ollama_json.h"
 #include "server/api/served_models.h"
-#include "server/api/thinking.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -65,20 +65,6 @@ void answer_ps(const ApiContext& context, const Writer& writer) {
   }
   json.end_array().end_object();
   writer->respond({.body = std::move(body)});
-}
-
-std::vector<std::string_view> capabilities_of(const ApiContext& context) {
-  const ModelInfo& model = context.engine.model_info();
-  const text::Tokenizer* const tokenizer = context.engine.tokenizer();
-  const text::ChatTemplate* const chat_template = context.engine.chat_template();
-  std::vector<std::string_view> names;
-  if (!model.is_encoder) names.push_back("completion");
-  if (model.is_encoder || model.has_pooling) names.push_back("embedding");
-  if (tokenizer == nullptr || model.is_encoder) return names;
-  if (chat_template != nullptr) names.push_back("tools");  // as text where the template knows none
-  if (chat_template != nullptr && knows_thinking(chat_template->source())) names.push_back("thinking");
-  if (tokenizer->vocab().fim_tokens().are_there()) names.push_back("insert");
-  return names;
 }
 
 void write_model_info(JsonWriter& json, const ApiContext& context) {

@@ -2,11 +2,13 @@
 #include <fmt/chrono.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "server/api/endpoint.h"
+#include "server/api/model_capabilities.h"
 #include "server/api/served_models.h"
 
 namespace kvasir::server::api {
@@ -23,6 +25,11 @@ void write_model(JsonWriter& json, const ApiContext& context, const ModelStatus*
   if (model.max_model_len_tokens > 0) json.member("max_model_len", model.max_model_len_tokens);
   json.member("architecture", model.architecture).member("quantization", model.quantization);
   json.member("num_parameters", model.num_parameters);
+  if (const std::vector<std::string_view> capabilities = capabilities_of(context); !capabilities.empty()) {
+    json.key("capabilities").begin_array();
+    for (const std::string_view name : capabilities) json.value(name);
+    json.end_array();
+  }
   if (status != nullptr) {
     json.member("state", name_of(status->state));
     json.key("names").begin_array();
