@@ -4,7 +4,8 @@
 Usage: auto_calls.py [--model NAME] [--count N]
 Each chat is asked twice with one seed. The guided answer is the server's. The free one continues the same prompt as a
 plain completion, and a reader that forgives reads it: whatever JSON stands behind the mark counts, with or without an end
-mark, as one call or a list. A call is valid when its tool exists and `jsonschema` accepts its arguments.
+mark, as one call or a list. A call is valid when its tool exists and `jsonschema` accepts its arguments. Each chat has
+three calls in its history, with the template of Hermes, as a small model hardly calls anything else.
 """
 import argparse
 import concurrent.futures
@@ -37,6 +38,20 @@ QUESTIONS = ["What is the weather in {0}?", "How warm will it be in {0} over the
 CITIES = ["Paris", "Oslo", "Rome", "Tokyo", "Lima", "Cairo", "Quito", "Bern", "Delhi"]
 
 
+HISTORY = [("What is the weather in Rome?", "get_weather", {"city": "Rome", "unit": "celsius", "days": 2}, "21 degrees"),
+           ("Put dinner with Bob on my calendar for 2026-04-12.", "add_event", {"title": "Dinner", "date": "2026-04-12", "guests": ["Bob"]}, "done"),
+           ("Convert 50 dollars to yen.", "convert_currency", {"amount": 50, "from": "USD", "to": "JPY"}, "7400")]
+
+
+def history():
+    for index, (question, name, arguments, result) in enumerate(HISTORY):
+        yield {"role": "user", "content": question}
+        yield {"role": "assistant", "content": None, "tool_calls": [
+            {"id": f"t{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]}
+        yield {"role": "tool", "tool_call_id": f"t{index}", "content": result}
+        yield {"role": "assistant", "content": f"{result}."}
+
+
 def post(url, path, body):
     request = urllib.request.Request(url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=900) as response:
@@ -47,7 +62,7 @@ def chat(number):
     text = QUESTIONS[number % len(QUESTIONS)].format(CITIES[number % len(CITIES)], 1 + number % 9)
     tools = [{"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
              for name, (description, schema) in TOOLS.items()]
-    return {"messages": [{"role": "user", "content": text}], "tools": tools}
+    return {"messages": [*history(), {"role": "user", "content": text}], "tools": tools}
 
 
 def is_valid(name, arguments):
@@ -101,7 +116,7 @@ def main():
     served.need_model(options.model)
     served.run_in_venv(["jsonschema"])
     print("| answers | with a call | cut | calls begun | complete and valid |\n|---|---|---|---|---|")
-    with served.serving(options.model) as server, \
+    with served.serving(options.model, {"chat_template": "families/hermes.jinja"}) as server, \
             concurrent.futures.ThreadPoolExecutor(8) as pool:
         for name, ask in (("free", ask_free), ("guided", ask_guided)):
             answers = list(pool.map(lambda number, ask=ask: ask(server.url, number), range(options.count)))
