@@ -1,10 +1,11 @@
 // Whether exactly the valid instances of MaskBench's schemas are accepted, and how long masks take.
 //
-//   kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US] FILE
+//   kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US] [--slow-compile MS] FILE
 //
 // FILE has lines of JSON: {"name", "schema", "tests": [{"valid", "data"}]}. Without a model each byte is a token.
-// --every N takes the first of N lines, --slow lists masks that take longer. Times are processor time of the thread, without what the clock takes. Exit
-// code 1: an invalid instance was accepted, or a mask and a token's acceptance differ.
+// --every N takes the first of N lines, --slow lists masks that take longer, --slow-compile schemas. Times are processor
+// time of the thread, without what the clock takes. Exit code 1: an invalid instance was accepted, or a mask and a
+// token's acceptance differ.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -35,6 +36,7 @@ struct Arguments {
   int every = 1;
   int repeat = 3;
   double slow_us = 1e9;
+  double slow_ms = 1e9;
   bool failures = false;
 };
 
@@ -55,6 +57,7 @@ Arguments parse_arguments(int argc, char** argv) {
       if (argument == "--model") arguments.model = value;
       if (argument == "--every") arguments.every = std::max(1, std::atoi(value));
       if (argument == "--slow") arguments.slow_us = std::atof(value);
+      if (argument == "--slow-compile") arguments.slow_ms = std::atof(value);
       if (argument == "--repeat") arguments.repeat = std::max(1, std::atoi(value));
     } else {
       arguments.file = argument;
@@ -102,7 +105,8 @@ void print(const MaskBenchReport& report, bool with_failures) {
 }
 
 Result<MaskBench> make_bench(const Arguments& arguments, std::unique_ptr<kvasir::text::Tokenizer>& tokenizer) {
-  const MaskBenchOptions options = {.num_repeats = arguments.repeat, .slow_us = arguments.slow_us, .thread_ns = thread_ns};
+  const MaskBenchOptions options = {.num_repeats = arguments.repeat, .slow_us = arguments.slow_us,
+                                    .slow_ms = arguments.slow_ms, .thread_ns = thread_ns};
   if (arguments.model.empty()) return MaskBench(byte_vocabulary(), bytes_of, options);
   KVASIR_TRY(const std::string path, kvasir::store::resolve_model(arguments.model));
   KVASIR_TRY(tokenizer, kvasir::open_tokenizer(path));
@@ -118,7 +122,7 @@ Result<MaskBench> make_bench(const Arguments& arguments, std::unique_ptr<kvasir:
 int main(int argc, char** argv) {
   const Arguments arguments = parse_arguments(argc, argv);
   if (arguments.file.empty()) {
-    std::fputs("usage: kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US] FILE\n", stderr);
+    std::fputs("usage: kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US]\n                         [--slow-compile MS] FILE\n", stderr);
     return 2;
   }
   std::ifstream file(arguments.file);

@@ -186,6 +186,9 @@ void MaskBench::run(const MaskBenchCase& bench_case) {
     ++report_.refused;
   } else {
     compile_ms_.push_back(to_us(least_compile_ns_) * 1e-3);
+    if (compile_ms_.back() > options_.slow_ms) {
+      report_.slow.push_back({bench_case.name, "slow", 0, fmt::format("{:.2f} ms to compile", compile_ms_.back())});
+    }
     report_.passed += is_right_ ? 1 : 0;
   }
 }

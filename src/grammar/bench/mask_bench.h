@@ -36,6 +36,7 @@ struct MaskBenchOptions {
   int num_repeats = 3;     // grammars of one schema; a position counts with its least time
   double timeout_s = 10;   // of one schema, all repeats together
   double slow_us = 1e9;    // masks of a first grammar that take longer are listed
+  double slow_ms = 1e9;    // schemas that take longer to compile are listed
   std::function<std::int64_t()> thread_ns;  // processor time of the calling thread; required
 };
 
