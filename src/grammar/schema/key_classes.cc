@@ -27,13 +27,6 @@ SchemaName value_in_class(SchemaEvaluator& evaluator, const ObjectCell& cell, co
   return value;
 }
 
-// The schema names members and does not say whether there may be others.
-bool is_open_by_default(const ObjectCell& cell) {
-  const auto says_which = [](const MemberRule& rule) { return rule.has_others; };
-  const auto names_some = [](const MemberRule& rule) { return rule.is_assertion; };
-  return std::ranges::none_of(cell.rules, says_which) && std::ranges::any_of(cell.rules, names_some);
-}
-
 // Keys that are not fixed, as far as no class tells them apart.
 TermId keys_of_all_classes(TermStore& store, const ObjectCell& cell, const std::vector<std::string>& fixed) {
   std::vector<TermId> conditions = {store.complement(store.literals({fixed.begin(), fixed.end()}))};
@@ -43,6 +36,12 @@ TermId keys_of_all_classes(TermStore& store, const ObjectCell& cell, const std::
 }
 
 }  // namespace
+
+bool is_open_by_default(const ObjectCell& cell) {
+  const auto says_which = [](const MemberRule& rule) { return rule.has_others; };
+  const auto names_some = [](const MemberRule& rule) { return rule.is_assertion; };
+  return std::ranges::none_of(cell.rules, says_which) && std::ranges::any_of(cell.rules, names_some);
+}
 
 Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
                                           const std::vector<std::string>& fixed, bool closes_objects) {

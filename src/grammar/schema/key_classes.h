@@ -15,6 +15,9 @@ struct KeyClass {
   bool may_run_out = true;  // behind some beginning there are few keys
 };
 
+// The schema names members and does not say whether there may be others.
+bool is_open_by_default(const ObjectCell& cell);
+
 // Classes that share no key. Keys in `fixed` are in none of them. closes_objects: as SchemaOptions has it.
 // kUnmet: more than kMaxKeyPatterns patterns.
 inline constexpr std::size_t kMaxKeyPatterns = 8;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "grammar/schema/cell_union.h"
+#include "grammar/schema/needed_objects.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -46,7 +47,7 @@ Result<RuleId> SchemaLowering::lower(SchemaName name) {
 
 Result<Part> SchemaLowering::lower_objects(SchemaName name, ValueForm& form) {
   KVASIR_TRY(const Cells* cells, evaluator_.cells(name));
-  const std::vector<ObjectCell> objects = cells->objects;
+  const std::vector<ObjectCell> objects = needed_objects(evaluator_, cells->objects, options_.closes_objects);
   std::vector<Part> parts;
   for (const ObjectCell& cell : objects) {
     const Result<Part> part = lower_object(*this, cell, form);
@@ -126,7 +127,7 @@ Result<Part> SchemaLowering::lower_cells(const Cells& cells) {
     KVASIR_TRY(const Part part, lower_array(*this, cell));
     parts.push_back(part);
   }
-  for (const ObjectCell& cell : cells.objects) {
+  for (const ObjectCell& cell : needed_objects(evaluator_, cells.objects, options_.closes_objects)) {
     KVASIR_TRY(const Part part, lower_object(*this, cell, *form_));
     parts.push_back(part);
   }
