@@ -95,15 +95,25 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
   if (wanted.has_text) edges.push_back({Edge::Kind::kTerminal, wanted.terminal, to});
 }
 
+// Blanks before a word stay a terminal of their own: their masks serve before every word.
+bool GrammarBuilder::begins_terminal(TermId before, TermId term) const {
+  while (store_.kind(before) == TermKind::kConcat) before = store_.children(before)[1];
+  const TermKind kind = store_.kind(term);
+  return store_.is_nullable(before) && (kind == TermKind::kConcat || kind == TermKind::kWord);
+}
+
+bool GrammarBuilder::stay_apart(const Part& first, const Part& second) const {
+  const Part& end = first.kind == Part::Kind::kSequence ? first.children.back() : first;
+  const Part& begin = second.kind == Part::Kind::kSequence ? second.children.front() : second;
+  return !is_plain(end) || !is_plain(begin) || begins_terminal(end.terminal.term, begin.terminal.term);
+}
+
 Part GrammarBuilder::sequence(std::span<const Part> parts) {
   std::vector<Part> fused;
   std::vector<TermId> run;  // neighbours that are plain text
   const auto end_run = [&] {
     if (const TermId term = store_.concat(run); term != kEmptyText) fused.push_back(text(term));
     run.clear();
-  };
-  const auto is_word = [&](TermId term) {
-    return store_.kind(term) == TermKind::kConcat || store_.kind(term) == TermKind::kWord;
   };
   const auto add = [&](const Part& part) {
     if (!is_plain(part)) {
@@ -113,8 +123,7 @@ Part GrammarBuilder::sequence(std::span<const Part> parts) {
     }
     const TermId term = part.terminal.term;
     if (term == kEmptyText) return;
-    // Blanks before a word stay a terminal of their own: their masks serve before every word.
-    if (!run.empty() && store_.is_nullable(run.back()) && is_word(term)) end_run();
+    if (!run.empty() && begins_terminal(run.back(), term)) end_run();
     run.push_back(term);
   };
   for (const Part& part : parts) {

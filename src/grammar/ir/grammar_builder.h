@@ -44,6 +44,8 @@ class GrammarBuilder {
   void define(RuleId rule, const Part& part);
 
   Part sequence(std::span<const Part> parts);
+  // In a sequence of the two the end of the first and the begin of the second are terminals of their own.
+  bool stay_apart(const Part& first, const Part& second) const;
   Part choice(std::span<const Part> parts);
   // Requires: min <= max; the part has no empty text. A star for what has no upper bound, so that a place behind an
   // element is one whatever came before; a counter for the others.
@@ -63,6 +65,7 @@ class GrammarBuilder {
   Grammar finish(RuleId start);
 
  private:
+  bool begins_terminal(TermId before, TermId term) const;
   void set_loop(NodeId node, const Loop& loop);
   Part counted(const Part& part, std::uint32_t min, std::uint32_t max);
   static std::uint64_t key_of(const Terminal& terminal);

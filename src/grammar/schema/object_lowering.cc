@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -55,6 +55,8 @@ class ObjectLowering {
         required_(cell.required.begin(), cell.required.end()),
         absent_(cell.absent.begin(), cell.absent.end()),
         keys_(named_keys(cell)),
+        first_separator_(form.separator(/*is_first=*/true)),
+        separator_(form.separator(/*is_first=*/false)),
         num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
   Result<Part> lower() {
@@ -81,7 +83,9 @@ class ObjectLowering {
     }
     const RuleId members = builder_.declare({});
     const std::vector<NodeId> nodes = add_named(builder_.start_of(members));
-    if (cell_.contains.empty()) {
+    if (cell_.contains.empty() && !counts && num_others_ == kManyTexts) {
+      add_uncounted_others(nodes, builder_.add_node(/*is_final=*/true));
+    } else if (cell_.contains.empty()) {
       for (std::size_t n = 0; n <= most_counted_; ++n) add_others(nodes[n], n);
     } else {
       add_counted_others(nodes);
@@ -147,6 +151,7 @@ class ObjectLowering {
       for (std::size_t j = 0; j < cell_.contains.size(); ++j) {
         if (lowering_.evaluator().has_text(cell_.contains[j].keys, key)) kinds |= std::size_t{1} << j;
       }
+      starts_.clear();
       for (std::size_t at = 0; at < nodes.size(); ++at) {
         if (!is_required) builder_.add_edges(nodes[at], GrammarBuilder::text(kEmptyText), next[at]);
         if (value != kNoValue) add_named_edges(key, value, kinds, at, nodes[at], next);
@@ -168,17 +173,54 @@ class ObjectLowering {
       MemberKeys keys = {.name = key, .value = key == recorded_ ? recorded_value_ : nullptr};
       // It may come behind, too, with the other unnamed ones.
       if (has_document_key_ && key == kDocumentKey) keys = {.others = lowering_.store().literal(key)};
-      builder_.add_edges(from, form_.member(keys, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
+      add_member(from, num_members == 0, wanted, next[place(num_members + 1, found | claimed)],
+                 [&] { return form_.member(keys, wanted); });
     }
   }
 
-  std::optional<Part> other_member(const std::vector<KeyClass>& classes, bool is_first) {
+  // Where members of one value that lead to the same node begin.
+  struct MemberStart {
+    SchemaName value = kAnyValue;
+    NodeId to = 0;
+    NodeId start = 0;
+  };
+
+  // A separator and a member, which is made once for all separators before it unless the two are one text.
+  template <typename MakeMember>
+  void add_member(NodeId from, bool is_first, SchemaName value, NodeId to, MakeMember&& make_member) {
+    const Part& separator = is_first ? first_separator_ : separator_;
+    const auto is_same = [&](const MemberStart& one) { return one.value == value && one.to == to; };
+    if (const auto found = std::ranges::find_if(starts_, is_same); found != starts_.end()) {
+      builder_.add_edges(from, separator, found->start);
+      return;
+    }
+    const Part member = make_member();
+    if (!builder_.stay_apart(first_separator_, member) || !builder_.stay_apart(separator_, member)) {
+      builder_.add_edges(from, builder_.sequence(std::array{separator, member}), to);
+      return;
+    }
+    starts_.push_back({.value = value, .to = to, .start = builder_.add_node()});
+    builder_.add_edges(from, separator, starts_.back().start);
+    builder_.add_edges(starts_.back().start, member, to);
+  }
+
+  // Requires: some class.
+  Part other_member(const std::vector<KeyClass>& classes) {
     std::vector<Part> parts;
     for (const KeyClass& one : classes) {
-      parts.push_back(form_.member({.others = one.keys, .may_run_out = one.may_run_out}, one.value, is_first));
+      parts.push_back(form_.member({.others = one.keys, .may_run_out = one.may_run_out}, one.value));
     }
-    if (parts.empty()) return std::nullopt;
     return builder_.choice(parts);
+  }
+
+  // Any number of others behind num_members named ones (or more, at the last count).
+  void add_uncounted_others(const std::vector<NodeId>& nodes, NodeId end) {
+    starts_.clear();
+    const Part member = other_member(classes_);
+    for (std::size_t n = 0; n <= most_counted_; ++n) {
+      builder_.add_edges(nodes[n], GrammarBuilder::text(kEmptyText), end);
+      add_member(nodes[n], n == 0, kAnyValue, nodes[std::min(n + 1, most_counted_)], [&] { return member; });
+    }
   }
 
   // Behind num_members named ones (or more, at the last count).
@@ -193,17 +235,15 @@ class ObjectLowering {
     const NodeId end = builder_.add_node(/*is_final=*/true);
     if (min == 0) builder_.add_edges(from, GrammarBuilder::text(kEmptyText), end);
     if (max == 0 || classes_.empty()) return;
+    const Part member = other_member(classes_);
+    const Part next = builder_.sequence(std::array{separator_, member});
     if (num_members > 0) {
-      add_loop(from, min, max, end);
+      builder_.add_edges(from, builder_.repeat(next, min, max), end);
       return;
     }
     const NodeId behind_first = builder_.add_node();
-    builder_.add_edges(from, *other_member(classes_, /*is_first=*/true), behind_first);
-    add_loop(behind_first, min == 0 ? 0 : min - 1, max == kUnbounded ? max : max - 1, end);
-  }
-
-  void add_loop(NodeId from, std::uint32_t min, std::uint32_t max, NodeId end) {
-    builder_.add_edges(from, builder_.repeat(*other_member(classes_, /*is_first=*/false), min, max), end);
+    builder_.add_edges(from, builder_.sequence(std::array{first_separator_, member}), behind_first);
+    builder_.add_edges(behind_first, builder_.repeat(next, min == 0 ? 0 : min - 1, max == kUnbounded ? max : max - 1), end);
   }
 
   // The unnamed members that count for all kinds in `claimed`.
@@ -229,12 +269,14 @@ class ObjectLowering {
     for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
       const std::vector<KeyClass> classes = claimed_classes(claimed);
       if (classes.empty()) continue;
+      starts_.clear();
+      const Part member = other_member(classes);
       for (std::size_t at = 0; at < nodes.size(); ++at) {
         const std::size_t num_members = at / num_found_sets_;
         const std::size_t found = at % num_found_sets_;
         if (is_capped(num_members) || (claimed & found) != 0) continue;
-        builder_.add_edges(nodes[at], *other_member(classes, num_members == 0),
-                           nodes[place(num_members + 1, found | claimed)]);
+        add_member(nodes[at], num_members == 0, kAnyValue, nodes[place(num_members + 1, found | claimed)],
+                   [&] { return member; });
       }
     }
     for (std::size_t n = 0; n <= most_counted_; ++n) {
@@ -253,6 +295,9 @@ class ObjectLowering {
   KeySet required_;
   KeySet absent_;
   std::vector<std::string> keys_;
+  const Part first_separator_;  // before the first member
+  const Part separator_;
+  std::vector<MemberStart> starts_;  // of the key at hand
   bool has_document_key_ = false;
   std::uint32_t num_others_ = 0;  // keys that are not named; kManyTexts for more
   std::vector<KeyClass> classes_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "grammar/schema/lowering.h"
@@ -22,21 +23,17 @@ Part JsonForm::key(const MemberKeys& keys) {
   return lowering_.text(quoted);
 }
 
-Part JsonForm::member(const MemberKeys& keys, SchemaName value, bool is_first) {
-  return member_with(":", keys, value, is_first);
+Part JsonForm::separator(bool is_first) {
+  if (is_first) return lowering_.gap();
+  return lowering_.builder().sequence(std::array{lowering_.gap(), lowering_.text(","), lowering_.gap_behind_mark()});
 }
 
-Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first) {
-  GrammarBuilder& builder = lowering_.builder();
-  const Part rule = keys.value != nullptr ? *keys.value : GrammarBuilder::rule(lowering_.rule_of(value));
-  const Part& gap = lowering_.gap();
-  const Part& behind = lowering_.gap_behind_mark();
-  if (!keys.is_named() || keys.name.empty() || keys.name != last_name_) {
-    last_key_ = builder.sequence(std::array{key(keys), gap, lowering_.text(colon), behind});
-    last_name_ = keys.is_named() ? keys.name : std::string_view();
-  }
-  if (is_first) return builder.sequence(std::array{gap, last_key_, rule});
-  return builder.sequence(std::array{gap, lowering_.text(","), behind, last_key_, rule});
+Part JsonForm::member(const MemberKeys& keys, SchemaName value) { return member_with(":", keys, value); }
+
+Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, SchemaName value) {
+  Part rule = keys.value != nullptr ? *keys.value : GrammarBuilder::rule(lowering_.rule_of(value));
+  return lowering_.builder().sequence(std::array{key(keys), lowering_.gap(), lowering_.text(colon),
+                                                 lowering_.gap_behind_mark(), std::move(rule)});
 }
 
 Part JsonForm::object(const Part& members) {

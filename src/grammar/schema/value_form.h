@@ -36,8 +36,10 @@ class ValueForm {
   virtual Part string(const StringCell& cell, const TextMark& mark = {}) = 0;
   // "null", "true" or "false".
   virtual Part word(std::string_view name) = 0;
-  // A member of an object with what separates it from the one before.
-  virtual Part member(const MemberKeys& keys, SchemaName value, bool is_first) = 0;
+  // What stands before a member: with the member, it separates it from the one before.
+  virtual Part separator(bool is_first) = 0;
+  // A member of an object.
+  virtual Part member(const MemberKeys& keys, SchemaName value) = 0;
   // An object around its members.
   virtual Part object(const Part& members) = 0;
 };
@@ -49,20 +51,18 @@ class JsonForm : public ValueForm {
 
   Part string(const StringCell& cell, const TextMark& mark) override;
   Part word(std::string_view name) override;
-  Part member(const MemberKeys& keys, SchemaName value, bool is_first) override;
+  Part separator(bool is_first) override;
+  Part member(const MemberKeys& keys, SchemaName value) override;
   Part object(const Part& members) override;
 
  protected:
   virtual Part key(const MemberKeys& keys);
   SchemaLowering& lowering() { return lowering_; }
   // The member with this sign between its key and its value.
-  Part member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first);
+  Part member_with(std::string_view colon, const MemberKeys& keys, SchemaName value);
 
  private:
   SchemaLowering& lowering_;
-  // The last key that was written, up to its value: it comes at several places of an object.
-  std::string last_name_;
-  Part last_key_ = {};
 };
 
 }  // namespace kvasir::grammar

@@ -98,9 +98,7 @@ Part PythonForm::word(std::string_view name) {
 
 Part PythonArguments::key(const MemberKeys& keys) { return bare_key(lowering(), keys); }
 
-Part PythonArguments::member(const MemberKeys& keys, SchemaName value, bool is_first) {
-  return member_with("=", keys, value, is_first);
-}
+Part PythonArguments::member(const MemberKeys& keys, SchemaName value) { return member_with("=", keys, value); }
 
 Part PythonArguments::object(const Part& members) {
   return lowering().in_scope("(", members, ")");
@@ -147,7 +145,10 @@ Part TaggedArguments::other_value(const Cells& cells, SchemaName value) {
   return part;
 }
 
-Part TaggedArguments::member(const MemberKeys& keys, SchemaName value, bool) {
+// Each argument begins with a gap of its own.
+Part TaggedArguments::separator(bool) { return GrammarBuilder::text(kEmptyText); }
+
+Part TaggedArguments::member(const MemberKeys& keys, SchemaName value) {
   const auto cells = lowering().evaluator().cells(value);
   if (!cells) {
     if (status_) status_ = std::unexpected(cells.error());

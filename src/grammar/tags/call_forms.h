@@ -45,7 +45,7 @@ class PythonForm final : public JsonForm {
 class PythonArguments final : public JsonForm {
  public:
   using JsonForm::JsonForm;
-  Part member(const MemberKeys& keys, SchemaName value, bool is_first) override;
+  Part member(const MemberKeys& keys, SchemaName value) override;
   Part object(const Part& members) override;
 
  private:
@@ -72,7 +72,8 @@ class TaggedArguments final : public JsonForm {
   TaggedArguments(SchemaLowering& lowering, const MarkWriter& marks, const ToolCallSyntax& syntax,
                   std::span<const std::string> text_arguments);
 
-  Part member(const MemberKeys& keys, SchemaName value, bool is_first) override;
+  Part separator(bool is_first) override;
+  Part member(const MemberKeys& keys, SchemaName value) override;
   Part object(const Part& members) override;
 
   // Texts that a value may hold: the mark behind it is in none.
