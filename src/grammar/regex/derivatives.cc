@@ -103,6 +103,8 @@ TermRanges Derivatives::derive(TermId term) {
       return derive_class(term);
     case TermKind::kWord:
       return derive(store_.spelled(term));
+    case TermKind::kWords:
+      return store_.words_behind(term);
     case TermKind::kConcat:
       return derive_concat(term);
     case TermKind::kRepeat:

@@ -25,6 +25,7 @@ enum class TermKind : std::uint8_t {
   kEmpty,
   kClass,         // one character of a set
   kWord,          // one text of two characters at least
+  kWords,         // one of several texts
   kConcat,        // children[0], then children[1]
   kUnion,         // any of the children
   kIntersection,  // each of the children

@@ -33,6 +33,8 @@ void TermStore::measure(const Parts& parts, Term& term) const {
       term.longest_way = term.shortest;
       return;
     }
+    case TermKind::kWords:
+      return measure_words(term);
     case TermKind::kConcat:
       term.shortest = capped(std::uint64_t{part(0).shortest} + part(1).shortest);
       term.longest_way = std::max(capped(std::uint64_t{part(0).longest_way} + part(1).shortest), part(1).longest_way);

@@ -59,6 +59,11 @@ std::pair<std::uint64_t, std::uint64_t> TermStore::fingerprint_of(const Parts& p
     hash.add(std::string_view(word_bytes_).substr(word_begins_[parts.min], parts.max));
     return hash.value();
   }
+  if (parts.kind == TermKind::kWords) {
+    hash.add(word_ranges_[parts.min].fingerprint.first);
+    hash.add(word_ranges_[parts.min].fingerprint.second);
+    return hash.value();
+  }
   hash.add(std::uint64_t{parts.min} << 32 | parts.max);
   for (const TermId child : parts.children) {
     hash.add(terms_[child].fingerprint.first);
@@ -75,6 +80,7 @@ TermStore::Term TermStore::described(const Parts& parts) const {
     case TermKind::kNone:
     case TermKind::kClass:
     case TermKind::kWord:
+    case TermKind::kWords:  // measure()
       break;
     case TermKind::kEmpty:
       term.is_nullable = true;
@@ -186,49 +192,11 @@ TermId TermStore::word(std::string_view text) {
   return intern({.kind = TermKind::kWord, .min = place, .max = size});
 }
 
-TermId TermStore::literals(std::vector<std::string_view> texts) {
-  std::vector<std::u32string> characters;
-  characters.reserve(texts.size());
-  for (const std::string_view text : texts) characters.push_back(characters_of(text));
-  std::ranges::sort(characters);
-  characters.erase(std::ranges::unique(characters).begin(), characters.end());
-  return from_trie(characters, 0);
-}
-
-// Texts that share their first `depth` characters, in ascending order.
-TermId TermStore::from_trie(std::span<const std::u32string> texts, std::size_t depth) {
-  if (texts.empty()) return kNothing;
-  if (texts.size() == 1) {
-    TermId term = kEmptyText;
-    for (std::size_t i = texts[0].size(); i > depth; --i) {
-      term = concat(character(texts[0][i - 1]), term);
-    }
-    return term;
-  }
-  std::size_t shared = depth;  // up to here all are alike
-  while (shared < texts.front().size() && texts.front()[shared] == texts.back()[shared]) ++shared;
-  std::vector<TermId> branches;
-  std::size_t begin = 0;
-  for (; begin < texts.size() && texts[begin].size() == shared; ++begin) branches.push_back(kEmptyText);
-  while (begin < texts.size()) {
-    std::size_t end = begin;
-    while (end < texts.size() && texts[end][shared] == texts[begin][shared]) ++end;
-    const TermId head = character(texts[begin][shared]);
-    branches.push_back(concat(head, from_trie(texts.subspan(begin, end - begin), shared + 1)));
-    begin = end;
-  }
-  TermId term = any_of(std::move(branches));
-  for (std::size_t i = shared; i > depth; --i) {
-    term = concat(character(texts[0][i - 1]), term);
-  }
-  return term;
-}
-
 std::size_t TermStore::size_bytes() const {
   constexpr std::size_t kMapEntryBytes = 48;
   return terms_.size() * sizeof(Term) + children_.size() * sizeof(TermId) +
          classes_.size() * (sizeof(CodePointSet) + kMapEntryBytes) + num_class_ranges_ * sizeof(std::pair<char32_t, char32_t>) +
-         word_bytes_.size() + word_begins_.size() * sizeof(std::size_t) + word_places_.size_bytes() +
+         word_bytes_.size() + num_word_bytes_ + word_ranges_.size() * sizeof(WordRange) + word_range_places_.size_bytes() + word_begins_.size() * sizeof(std::size_t) + word_places_.size_bytes() +
          found_.size_bytes() + (clamped_.size() + nonempty_.size()) * kMapEntryBytes;
 }
 
@@ -437,6 +405,8 @@ TermId TermStore::make_nonempty(TermId term) {
     }
     case TermKind::kComplement:
       return all_of({term, complement(kEmptyText)});
+    case TermKind::kWords:
+      return nonempty_words(term);
     default:
       return kNothing;  // the empty text alone
   }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/regex/fingerprint.h"
 #include "grammar/regex/id_table.h"
 #include "grammar/regex/term.h"
 #include "text/regex/code_point_set.h"
@@ -34,7 +35,7 @@ class TermStore {
   TermId literal(std::string_view text);
   // The same language as one term, for texts that nobody intersects: it is taken apart only where somebody walks.
   TermId word(std::string_view text);
-  // Any of some texts, in time and room linear in their length. Requires: well-formed UTF-8.
+  // Any of some texts, as one term that is taken apart where somebody walks. Requires: well-formed UTF-8.
   TermId literals(std::vector<std::string_view> texts);
   TermId any_text();  // of any characters
 
@@ -66,6 +67,7 @@ class TermStore {
   std::string_view word_text(TermId term) const {  // of kWord
     return std::string_view(word_bytes_).substr(word_begins_[terms_[term].min], terms_[term].max);
   }
+  TermRanges words_behind(TermId term);  // of kWords, by first character
   // A kWord character by character.
   TermId spelled(TermId term) { return literal(word_text(term)); }
   std::uint32_t min(TermId term) const { return terms_[term].min; }  // of kRepeat
@@ -100,7 +102,7 @@ class TermStore {
     bool is_surely_alive = false;
     bool has_counter = false;      // a kRepeat that counts is inside
     std::uint16_t num_open = 0;    // kConcat: parts from the first on that may be empty
-    std::uint32_t min = 0;         // kRepeat; kClass: place in classes_; kWord: place in word_begins_
+    std::uint32_t min = 0;         // kRepeat; kClass: place in classes_; kWord: place in word_begins_; kWords: in word_ranges_
     std::uint32_t max = 0;         // kRepeat; kWord: bytes
     std::uint32_t first_child = 0;
     std::uint32_t num_children = 0;
@@ -116,6 +118,14 @@ class TermStore {
     std::uint32_t num_fraction = 0;  // digits behind the point that still count
     bool is_behind_point = false;
     bool is_start = false;
+  };
+  // Texts of word_lists_[list] that begin alike, from there on. Ascending, and no two alike.
+  struct WordRange {
+    std::uint32_t list = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    std::uint32_t depth = 0;  // bytes that are behind
+    Fingerprint::Value fingerprint = {};
   };
   struct Parts {  // what a term is found by
     TermKind kind = TermKind::kNone;
@@ -136,7 +146,12 @@ class TermStore {
   std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;
   void measure(const Parts& parts, Term& term) const;
   TermId clamped_intersection(TermId term, std::uint32_t num_characters);
-  TermId from_trie(std::span<const std::u32string> texts, std::size_t depth);
+  std::string_view rest_of(const WordRange& range, std::uint32_t place) const;
+  bool are_same(const WordRange& a, const WordRange& b) const;
+  bool are_characters(const WordRange& range) const;
+  TermId words(WordRange range);
+  TermId nonempty_words(TermId term);
+  void measure_words(Term& term) const;
   TermId make_nonempty(TermId term);
   void flatten(TermKind kind, std::vector<TermId>& terms);
   void join_classes(TermKind kind, std::vector<TermId>& terms);
@@ -156,6 +171,10 @@ class TermStore {
   std::string word_bytes_;
   std::vector<std::size_t> word_begins_;
   IdTable word_places_;
+  std::vector<std::vector<std::string>> word_lists_;
+  std::size_t num_word_bytes_ = 0;  // of them
+  std::vector<WordRange> word_ranges_;
+  IdTable word_range_places_;
   IdTable found_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
   std::unordered_map<TermId, TermId> nonempty_;          // without_empty_text

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/code_point.h"
 #include "grammar/regex/byte_states.h"
@@ -73,6 +75,25 @@ TEST_F(TermStoreTest, LiteralsShareTheirStarts) {
   const TermId term = store_.literals({"card", "car", "cat", "dog", ""});
   for (const char* text : {"card", "car", "cat", "dog", ""}) EXPECT_TRUE(has(term, text)) << text;
   for (const char* text : {"ca", "cards", "do", "c"}) EXPECT_FALSE(has(term, text)) << text;
+}
+
+TEST_F(TermStoreTest, LiteralsThatGoOnAlikeAreOneTerm) {
+  const TermId term = store_.literals({"a-on", "a-off", "b-on", "b-off"});
+  EXPECT_EQ(derivatives_.next(term, 'a'), derivatives_.next(term, 'b'));
+  EXPECT_EQ(derivatives_.next(store_.literals({"xa", "xb"}), 'x'), range('a', 'b'));
+  EXPECT_EQ(derivatives_.next(store_.literals({"one", "two"}), 'o'), store_.literal("ne"));
+  EXPECT_EQ(store_.without_empty_text(store_.literals({"", "a", "bc"})), store_.literals({"bc", "a"}));
+}
+
+TEST_F(TermStoreTest, ManyLiteralsAreOneTermUntilSomebodyWalks) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 20'000; ++i) texts.push_back("value " + std::to_string(i));
+  const std::size_t num_before = store_.num_terms();
+  const TermId term = store_.literals({texts.begin(), texts.end()});
+  EXPECT_EQ(store_.num_terms(), num_before + 1);
+  EXPECT_TRUE(has(term, "value 19999"));
+  EXPECT_FALSE(has(term, "value 20000"));
+  EXPECT_LT(store_.num_terms(), num_before + 200);
 }
 
 TEST_F(TermStoreTest, TheEmptyTextIsTakenOut) {
