@@ -1,13 +1,18 @@
 #include "grammar/regex/derivatives.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "grammar/regex/term_ranges.h"
 
 namespace kvasir::grammar {
 namespace {
+
+constexpr std::size_t kNotFound = static_cast<std::size_t>(-1);
 
 std::uint32_t one_less(std::uint32_t count) { return count == 0 || count == kUnbounded ? count : count - 1; }
 
@@ -64,34 +69,42 @@ bool Derivatives::is_alive(TermId term) {
   return lives_[term] == Life::kAlive;
 }
 
-// Breadth first from the term until a text is found. Without one, everything that was reached is dead.
+// From the term to where the end seems nearest, until a text is found. Without one, everything that was reached is dead.
 void Derivatives::search_text(TermId term) {
-  const auto is_known_alive = [&](TermId id) {
-    return store_.is_nullable(id) || store_.is_surely_alive(id) || lives_[id] == Life::kAlive;
-  };
   struct Reached {
     TermId term;
     std::size_t from;
   };
   std::vector<Reached> reached = {{term, 0}};
   std::vector<bool> is_reached(store_.num_terms());
-  for (std::size_t at = 0; at < reached.size() && !store_.is_exhausted(); ++at) {
-    if (is_known_alive(reached[at].term)) {
-      for (std::size_t i = at; i != 0; i = reached[i].from) lives_[reached[i].term] = Life::kAlive;
-      lives_[term] = Life::kAlive;
-      return;
-    }
-    if (lives_[reached[at].term] == Life::kDead) continue;
-    const TermRanges& ranges = raw(reached[at].term);
+  std::size_t found = kNotFound;
+  using Open = std::pair<std::uint32_t, std::size_t>;  // characters to an end at least, and a place in `reached`
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
+  const auto reach = [&](std::size_t place) {
+    const TermId at = reached[place].term;
+    const bool is_alive = store_.is_nullable(at) || store_.is_surely_alive(at) || lives_[at] == Life::kAlive;
+    if (is_alive && found == kNotFound) found = place;
+    if (lives_[at] != Life::kDead) open.emplace(store_.shortest(at), place);
+  };
+  for (reach(0); !open.empty() && found == kNotFound && !store_.is_exhausted();) {
+    const std::size_t from = open.top().second;
+    open.pop();
+    const TermRanges& ranges = raw(reached[from].term);
     is_reached.resize(store_.num_terms());
     for (const TermRange& range : ranges) {
       if (range.target == kNothing || is_reached[range.target]) continue;
       is_reached[range.target] = true;
-      reached.push_back({range.target, at});
+      reached.push_back({range.target, from});
+      reach(reached.size() - 1);
     }
   }
   grow();
-  for (const Reached& found : reached) lives_[found.term] = Life::kDead;
+  if (found == kNotFound) {
+    for (const Reached& one : reached) lives_[one.term] = Life::kDead;
+    return;
+  }
+  for (std::size_t i = found; i != 0; i = reached[i].from) lives_[reached[i].term] = Life::kAlive;
+  lives_[term] = Life::kAlive;
 }
 
 TermRanges Derivatives::derive(TermId term) {

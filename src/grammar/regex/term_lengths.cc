@@ -53,6 +53,8 @@ void TermStore::measure(const Parts& parts, Term& term) const {
           capped(part(0).longest_way + std::uint64_t{std::max(parts.min, 1u) - 1} * part(0).shortest);
       return;
     case TermKind::kIntersection:
+      for (std::size_t i = 0; i < parts.children.size(); ++i) term.shortest = std::max(term.shortest, part(i).shortest);
+      return;
     case TermKind::kComplement:
     case TermKind::kMultiples:
       return;

@@ -72,9 +72,15 @@ class TermStore {
   TermId spelled(TermId term) { return literal(word_text(term)); }
   std::uint32_t min(TermId term) const { return terms_[term].min; }  // of kRepeat
   std::uint32_t max(TermId term) const { return terms_[term].max; }
+  std::uint32_t num_words(TermId term) const {  // of kWords
+    return word_ranges_[terms_[term].min].end - word_ranges_[terms_[term].min].begin;
+  }
   const text::regex::CodePointSet& code_points(TermId term) const { return classes_[terms_[term].min]; }
   // No intersection or complement is inside, so there is a text; else one has to search.
   bool is_surely_alive(TermId term) const { return terms_[term].is_surely_alive; }
+
+  // No text has fewer characters.
+  std::uint32_t shortest(TermId term) const { return terms_[term].shortest; }
 
   // A language with the same texts, and the same starts of texts, as far as `num_characters` tell; there are few such
   // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are,
@@ -106,7 +112,7 @@ class TermStore {
     std::uint32_t max = 0;         // kRepeat; kWord: bytes
     std::uint32_t first_child = 0;
     std::uint32_t num_children = 0;
-    // Characters of a shortest text, and of the longest way from the start of a text to a nearest end; saturated.
+    // Characters of a shortest text (or fewer, where there is an intersection or a complement), and of the longest way from the start of a text to a nearest end; saturated.
     std::uint32_t shortest = 0;
     std::uint32_t longest_way = 0;
     std::pair<std::uint64_t, std::uint64_t> fingerprint = {};

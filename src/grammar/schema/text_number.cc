@@ -1,5 +1,6 @@
 #include "grammar/schema/text_number.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -15,6 +16,7 @@ constexpr int kMaxCharacters = 8192;  // a language with longer texts has many
 // Character by character: every way that is open leads to one text at least.
 std::uint32_t text_number(SchemaEvaluator& evaluator, TermId term) {
   if (!evaluator.derivatives().is_alive(term)) return 0;
+  if (evaluator.store().kind(term) == TermKind::kWords) return std::min(evaluator.store().num_words(term), kManyTexts);
   std::map<TermId, std::uint64_t> open = {{term, 1}};
   std::uint64_t num_ended = 0;
   for (int i = 0; i < kMaxCharacters; ++i) {
