@@ -105,7 +105,19 @@ Status CellAlgebra::check_limits(const Cells& cells) const {
   return {};
 }
 
+bool CellAlgebra::is_any_value(const Cells& cells) const {
+  const bool has_words = cells.has_null && cells.has_true && cells.has_false && !cells.is_narrowed;
+  if (!has_words || cells.numbers.size() != 1 || cells.strings.size() != 1 || cells.arrays.size() != 1 ||
+      cells.objects.size() != 1) {
+    return false;
+  }
+  return cells.strings[0].is_free && cells.strings[0].texts == store_.any_text() && cells.numbers[0] == NumberSet{} &&
+         is_any(cells.arrays[0]) && is_any(cells.objects[0]);
+}
+
 Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
+  if (is_any_value(a)) return b;
+  if (is_any_value(b)) return a;
   CellUnion result({.has_null = a.has_null && b.has_null,
                     .has_true = a.has_true && b.has_true,
                     .has_false = a.has_false && b.has_false,

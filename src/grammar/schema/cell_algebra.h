@@ -33,6 +33,7 @@ class CellAlgebra {
   Result<Cells> complement(const Cells& cells);
 
  private:
+  bool is_any_value(const Cells& cells) const;
   Status check_limits(const Cells& cells) const;
   std::vector<ArrayCell> complement(const ArrayCell& cell);
   std::vector<ObjectCell> complement(const ObjectCell& cell, bool& is_narrowed);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/code_point.h"
 #include "base/printable.h"
 #include "grammar/schema/keyword_context.h"
@@ -32,8 +34,8 @@ Result<const Cells*> SchemaEvaluator::cells(SchemaName name) {
     result = algebra_.any_value();
     const std::vector<SchemaLiteral> literals = names_.literals(name);
     for (const SchemaLiteral& literal : literals) {
-      KVASIR_TRY(const Cells cells, literal_cells(literal));
-      KVASIR_TRY(result, algebra_.both(result, cells));
+      KVASIR_TRY(const Cells* cells, literal_cells(literal));
+      KVASIR_TRY(result, algebra_.both(result, *cells));
     }
   }
   num_cells_ += result.count();
@@ -70,8 +72,9 @@ bool SchemaEvaluator::has_text(TermId term, std::string_view text) {
   return store_.is_nullable(term);
 }
 
-Result<Cells> SchemaEvaluator::literal_cells(const SchemaLiteral& literal) {
-  if (const auto found = literal_cells_.find(literal); found != literal_cells_.end()) return found->second;
+// The reference lives as long as this.
+Result<const Cells*> SchemaEvaluator::literal_cells(const SchemaLiteral& literal) {
+  if (const auto found = literal_cells_.find(literal); found != literal_cells_.end()) return &found->second;
   if (!in_progress_.insert(literal).second) {
     return refuse({literal.schema->pointer(), {}, "the schema refers to itself and takes nothing on the way"}, {},
                   ErrorKind::kUsage);
@@ -84,8 +87,8 @@ Result<Cells> SchemaEvaluator::literal_cells(const SchemaLiteral& literal) {
     cells = schema_cells(*literal.schema, literal.is_complement);
   }
   in_progress_.erase(literal);
-  if (cells) literal_cells_.emplace(literal, *cells);
-  return cells;
+  if (!cells) return std::unexpected(std::move(cells).error());
+  return &literal_cells_.emplace(literal, std::move(*cells)).first->second;
 }
 
 Result<Cells> SchemaEvaluator::schema_cells(const JsonValue& schema, bool is_complement) {

@@ -74,7 +74,7 @@ class SchemaEvaluator {
   std::size_t num_cells() const { return num_cells_; }
 
  private:
-  Result<Cells> literal_cells(const SchemaLiteral& literal);
+  Result<const Cells*> literal_cells(const SchemaLiteral& literal);
   Result<Cells> schema_cells(const JsonValue& schema, bool is_complement);
 
   TermStore& store_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxScanned = 12;
 constexpr std::size_t kMaxEnumValues = 20'000;
 
 // Reads the document of simdjson's on-demand parser, which gives numbers as they are written.
@@ -121,13 +123,20 @@ class JsonReader {
     value.kind = JsonValue::Kind::kObject;
     simdjson::ondemand::object object;
     if (const auto error = from.get_object().get(object)) return broken(error);
-    std::unordered_set<std::string> keys;
+    std::unordered_set<std::string_view> keys;  // once there are many
+    const auto is_new = [&](const JsonValue& child) {
+      if (value.children.size() <= kMaxScanned) return value.find(child.key) == &child;
+      if (value.children.size() == kMaxScanned + 1) {
+        for (std::size_t i = 0; i < kMaxScanned; ++i) keys.insert(value.children[i]->key);
+      }
+      return keys.insert(child.key).second;
+    };
     for (auto member : object) {
       std::string_view key;
       if (const auto error = member.unescaped_key().get(key)) return broken(error);
       JsonValue& child = add_child(value);
       child.key = key;
-      if (!keys.insert(child.key).second) {
+      if (!is_new(child)) {
         return make_error(ErrorKind::kUsage, fmt::format("{}: this key is there twice", printable(child.pointer())));
       }
       simdjson::ondemand::value inner;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace kvasir::grammar {
@@ -49,6 +52,22 @@ const std::vector<KeywordRule>& keyword_rules() {
   return kRules;
 }
 
+// A bit for each rule that a member of the schema is for.
+std::uint64_t rules_of(const JsonValue& schema) {
+  static const std::unordered_map<std::string_view, std::size_t> kPlaces = [] {
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < keyword_rules().size(); ++i) {
+      for (const std::string_view keyword : keyword_rules()[i].keywords) places.emplace(keyword, i);
+    }
+    return places;
+  }();
+  std::uint64_t rules = 0;
+  for (const auto& child : schema.children) {
+    if (const auto found = kPlaces.find(child->key); found != kPlaces.end()) rules |= std::uint64_t{1} << found->second;
+  }
+  return rules;
+}
+
 // Keywords without an effect of their own.
 bool is_annotation(std::string_view keyword) {
   static constexpr std::array kAnnotations = std::to_array<std::string_view>(
@@ -76,7 +95,10 @@ Status read_keywords(KeywordContext& context) {
   const bool is_reference_alone =
       context.evaluator().references().draft() == SchemaDraft::kUpTo7 && context.find("$ref") != nullptr;
   if (context.evaluator().keeps_notes()) note_unknown(context);
-  for (const KeywordRule& rule : keyword_rules()) {
+  const std::uint64_t rules = rules_of(context.schema());
+  for (std::size_t i = 0; i < keyword_rules().size(); ++i) {
+    if ((rules >> i & 1) == 0) continue;
+    const KeywordRule& rule = keyword_rules()[i];
     if (is_reference_alone && rule.keywords[0] != "$ref") continue;
     for (const std::string_view name : rule.keywords) {
       const JsonValue* value = context.find(name);
