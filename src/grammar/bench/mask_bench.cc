@@ -108,17 +108,19 @@ MaskBench::Verdict MaskBench::judge(const std::shared_ptr<const CompiledGrammar>
   return matcher.is_accepting() ? Verdict::kAccepted : Verdict::kRefused;
 }
 
-void MaskBench::note_slow(const MaskBenchCase& bench_case, std::size_t first_position, std::size_t test,
-                          const std::vector<TokenId>& tokens) {
-  std::string text;
-  for (std::size_t i = 0; first_position + i < run_.size(); ++i) {
-    const double mask_us = to_us(run_[first_position + i].mask_ns);
-    if (mask_us > options_.slow_us) {
-      const std::size_t begin = text.size() > 60 ? text.size() - 60 : 0;
-      report_.slow.push_back(
-          {bench_case.name, "slow", test, fmt::format("{:.1f} us behind {}", mask_us, text.substr(begin))});
+void MaskBench::note_slow(const MaskBenchCase& bench_case, const std::vector<std::vector<TokenId>>& tokens) {
+  for (std::size_t test = 0; test < begins_.size(); ++test) {
+    const std::size_t end = test + 1 < begins_.size() ? begins_[test + 1] : least_.size();
+    std::string text;
+    for (std::size_t at = begins_[test]; at < end; ++at) {
+      const double mask_us = to_us(least_[at].mask_ns);
+      if (mask_us > options_.slow_us) {
+        const std::size_t begin = text.size() > 60 ? text.size() - 60 : 0;
+        report_.slow.push_back(
+            {bench_case.name, "slow", test, fmt::format("{:.1f} us behind {}", mask_us, text.substr(begin))});
+      }
+      text += vocabulary_->text(tokens[test][at - begins_[test]]);
     }
-    text += vocabulary_->text(tokens[i]);
   }
 }
 
@@ -134,10 +136,9 @@ void MaskBench::run_once(const MaskBenchCase& bench_case, const std::vector<std:
     return;
   }
   for (std::size_t i = 0; i < bench_case.tests.size(); ++i) {
-    const std::size_t first_position = run_.size();
+    if (is_first) begins_.push_back(run_.size());
     const Verdict verdict = judge(*grammar, tokens[i], is_first);
     if (!is_first) continue;
-    note_slow(bench_case, first_position, i, tokens[i]);
     const MaskBenchCase::Test& test = bench_case.tests[i];
     if (verdict == Verdict::kDisagreement) {
       ++report_.disagreements;
@@ -156,6 +157,7 @@ void MaskBench::run(const MaskBenchCase& bench_case) {
   for (const MaskBenchCase::Test& test : bench_case.tests) tokens.push_back(encode_(test.text));
   is_right_ = true;
   is_refused_ = false;
+  begins_.clear();
   const std::int64_t begin = options_.thread_ns();
   for (int repeat = 0; repeat < options_.num_repeats && !is_refused_; ++repeat) {
     run_.clear();
@@ -177,6 +179,7 @@ void MaskBench::run(const MaskBenchCase& bench_case) {
       break;
     }
   }
+  note_slow(bench_case, tokens);
   for (const Position& position : least_) {
     mask_us_.push_back(to_us(position.mask_ns));
     accept_us_.push_back(to_us(position.accept_ns));

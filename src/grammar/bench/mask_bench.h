@@ -35,7 +35,7 @@ Result<MaskBenchCase> parse_mask_bench_case(std::string_view line);
 struct MaskBenchOptions {
   int num_repeats = 3;     // grammars of one schema; a position counts with its least time
   double timeout_s = 10;   // of one schema, all repeats together
-  double slow_us = 1e9;    // masks of a first grammar that take longer are listed
+  double slow_us = 1e9;    // masks whose least time is longer are listed
   double slow_ms = 1e9;    // schemas that take longer to compile are listed
   std::function<std::int64_t()> thread_ns;  // processor time of the calling thread; required
 };
@@ -101,8 +101,7 @@ class MaskBench {
   void run_once(const MaskBenchCase& bench_case, const std::vector<std::vector<TokenId>>& tokens, bool is_first);
   Verdict judge(const std::shared_ptr<const CompiledGrammar>& grammar, const std::vector<TokenId>& tokens,
                 bool is_first);
-  void note_slow(const MaskBenchCase& bench_case, std::size_t first_position, std::size_t test,
-                 const std::vector<TokenId>& tokens);
+  void note_slow(const MaskBenchCase& bench_case, const std::vector<std::vector<TokenId>>& tokens);
   void note_count(std::int32_t count);
   std::int64_t elapsed(std::int64_t begin_ns) const;
   void fail(const MaskBenchCase& bench_case, std::string kind, std::size_t test, std::string detail);
@@ -117,6 +116,7 @@ class MaskBench {
   std::size_t num_few_ = 0;
   std::vector<Position> run_;    // of the repeat at hand
   std::vector<Position> least_;  // of the schema at hand
+  std::vector<std::size_t> begins_;  // of its instances' positions
   std::int64_t least_compile_ns_ = 0;
   bool is_right_ = true;
   bool is_refused_ = false;
