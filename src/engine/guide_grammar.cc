@@ -220,7 +220,7 @@ class ReasoningPrefix {
     return static_cast<NodeId>(grammar_.nodes.size() - 1);
   }
   void edge(NodeId from, Edge::Kind kind, std::uint32_t value, NodeId to) {
-    grammar_.nodes[from].edges.push_back({kind, value, to});
+    grammar_.nodes[from].edges.push_back({.kind = kind, .value = value, .target = to});
   }
   void add_mark(NodeId from, std::string_view mark, NodeId to) {
     const TokenId token = control_token(tokenizer_, mark);

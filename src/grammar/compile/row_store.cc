@@ -67,7 +67,7 @@ class RowCloser {
 
   void predict(const Item& item, RuleId rule, const Edge* edge) {
     const NodeId start = store_.grammar_.rules[rule].start;
-    if (edge != nullptr && store_.is_only_end(edge->target)) {
+    if (edge != nullptr && edge->is_tail) {
       add({start, 0, item.origin, item.rule});
       return;
     }
@@ -127,10 +127,6 @@ class RowCloser {
 const Loop* RowStore::loop_at(NodeId node) const {
   const std::int32_t place = grammar_.loop_of[node];
   return place < 0 ? nullptr : &grammar_.loops[static_cast<std::size_t>(place)];
-}
-
-bool RowStore::is_only_end(NodeId node) const {
-  return grammar_.nodes[node].is_final && grammar_.nodes[node].edges.empty() && grammar_.loop_of[node] < 0;
 }
 
 ByteStateId RowStore::start_of(TerminalId terminal) {

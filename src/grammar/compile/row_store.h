@@ -93,7 +93,6 @@ class RowStore {
   ByteStateId start_of(TerminalId terminal);
   std::vector<Item> behind(RowId row, Edge::Kind kind, std::uint32_t value) const;
   const Loop* loop_at(NodeId node) const;
-  bool is_only_end(NodeId node) const;
 
   friend class RowCloser;
 

@@ -186,7 +186,12 @@ TEST(AdversarialEbnf, SixtyDoubledNullableRulesTakeNoLong) {
                 doubled_nullable_rules("\"\" | \"(\" r0 \")\"", false), doubled_nullable_rules("\"\" | \"(\" r0 \")\"", true),
                 doubled_nullable_rules("[a-z]* | r0 \"x\"", true)},
                "<");
+  // Behind some bytes rules end that began at each of them. The last calls lead round all sixty.
+  for (const std::string_view last : {"[a-z]* | r0 \"x\"", "[a-z]* | \"x\" r0", "\"a\"* | \"(\" r0"}) {
+    expect_quick({doubled_nullable_rules(last, false), doubled_nullable_rules(last, true)}, "<aaaxaaxa");
+  }
   check_both(doubled_nullable_rules("\"a\"?", true), {"<>", "<aaa>"}, {"", "<b>", "<a", "a>"});
+  check_both(doubled_nullable_rules("\"a\"? | \"x\" r0", true), {"<>", "<xaa>", "<axxa>"}, {"<b>", "<x", "xa>"});
 }
 
 TEST(AdversarialEbnf, TakesNoLong) {

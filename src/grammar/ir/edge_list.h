@@ -23,6 +23,7 @@ struct Edge {
     kSkip,      // nothing
   };
   Kind kind = Kind::kSkip;
+  bool is_tail = false;  // of kRule: the called rule ends and completes this one (mark_tail_calls)
   std::uint32_t value = 0;
   NodeId target = 0;
 };
@@ -56,6 +57,7 @@ class EdgeList {
     more_.clear();
   }
 
+  std::span<Edge> edges() { return {more_.empty() ? few_.data() : more_.data(), size_}; }
   std::span<const Edge> edges() const { return {more_.empty() ? few_.data() : more_.data(), size_}; }
   auto begin() const { return edges().begin(); }
   auto end() const { return edges().end(); }

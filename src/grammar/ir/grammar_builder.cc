@@ -64,10 +64,10 @@ GrammarBuilder::TerminalEdges GrammarBuilder::edges_of(const Terminal& wanted) {
 void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
   switch (part.kind) {
     case Part::Kind::kToken:
-      grammar_.nodes[from].edges.push_back({Edge::Kind::kToken, part.value, to});
+      grammar_.nodes[from].edges.push_back({.kind = Edge::Kind::kToken, .value = part.value, .target = to});
       return;
     case Part::Kind::kRule:
-      grammar_.nodes[from].edges.push_back({Edge::Kind::kRule, part.value, to});
+      grammar_.nodes[from].edges.push_back({.kind = Edge::Kind::kRule, .value = part.value, .target = to});
       return;
     case Part::Kind::kSequence:
       for (std::size_t i = 0; i < part.children.size(); ++i) {
@@ -81,9 +81,9 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
       return;
     case Part::Kind::kStar: {
       const NodeId loop = add_node();
-      grammar_.nodes[from].edges.push_back({Edge::Kind::kSkip, 0, loop});
+      grammar_.nodes[from].edges.push_back({.kind = Edge::Kind::kSkip, .value = 0, .target = loop});
       add_edges(loop, part.children[0], loop);
-      grammar_.nodes[loop].edges.push_back({Edge::Kind::kSkip, 0, to});
+      grammar_.nodes[loop].edges.push_back({.kind = Edge::Kind::kSkip, .value = 0, .target = to});
       return;
     }
     case Part::Kind::kTerminal:
@@ -91,8 +91,8 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
   }
   const TerminalEdges wanted = edges_of(part.terminal);
   EdgeList& edges = grammar_.nodes[from].edges;
-  if (wanted.may_be_empty) edges.push_back({Edge::Kind::kSkip, 0, to});
-  if (wanted.has_text) edges.push_back({Edge::Kind::kTerminal, wanted.terminal, to});
+  if (wanted.may_be_empty) edges.push_back({.kind = Edge::Kind::kSkip, .value = 0, .target = to});
+  if (wanted.has_text) edges.push_back({.kind = Edge::Kind::kTerminal, .value = wanted.terminal, .target = to});
 }
 
 // Blanks before a word stay a terminal of their own: their masks serve before every word.

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/ir/tail_calls.h"
+
 namespace kvasir::grammar {
 namespace {
 
@@ -152,6 +154,7 @@ Grammar pruned(Grammar grammar) {
   for (NodeId node = 0; node < grammar.nodes.size(); ++node) {
     if (!is_reached[node]) grammar.nodes[node].edges.clear();
   }
+  mark_tail_calls(grammar);
   return grammar;
 }
 
