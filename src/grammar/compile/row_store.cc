@@ -72,6 +72,7 @@ class RowCloser {
       return;
     }
     add({start, 0, self_, rule});
+    waiting_.emplace_back(rule, item);
     if (std::ranges::find(empty_rules_, rule) != empty_rules_.end()) step_over(item, rule);
   }
 
@@ -92,7 +93,9 @@ class RowCloser {
     } else if (item.origin == self_) {
       if (std::ranges::find(empty_rules_, item.rule) != empty_rules_.end()) return;
       empty_rules_.push_back(item.rule);
-      for (std::size_t i = 0; i < items_.size(); ++i) step_over(Item(items_[i]), item.rule);
+      for (const auto& [rule, waiting] : waiting_) {
+        if (rule == item.rule) step_over(waiting, rule);
+      }
     } else if (is_first_end(item)) {
       const Row& origin = store_.rows_[item.origin];
       for (const auto& [rule, place] : std::ranges::equal_range(origin.callers, item.rule, {}, &Row::Caller::rule)) {
@@ -118,7 +121,8 @@ class RowCloser {
   std::vector<Item> items_;
   static constexpr std::size_t kMaxScanned = 24;
   IdTable seen_;  // places in items_, once there are many
-  std::vector<RuleId> empty_rules_;  // complete where they began
+  std::vector<std::pair<RuleId, Item>> waiting_;  // items that were visited, by the rules that they wait for
+  std::vector<RuleId> empty_rules_;               // complete where they began
   std::vector<std::pair<RowId, RuleId>> ends_;  // rules from other rows that are complete
   IdTable found_ends_;
   bool is_accepting_ = false;
