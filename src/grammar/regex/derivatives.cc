@@ -25,35 +25,35 @@ std::vector<const TermRanges*> pointers_to(const std::deque<TermRanges>& inputs)
 }  // namespace
 
 void Derivatives::grow() {
-  raw_places_.resize(store_.num_terms(), -1);
-  live_places_.resize(store_.num_terms(), -1);
-  lives_.resize(store_.num_terms(), Life::kUnknown);
+  known_.raw_places.resize(store_.num_terms(), -1);
+  known_.live_places.resize(store_.num_terms(), -1);
+  known_.lives.resize(store_.num_terms(), Life::kUnknown);
 }
 
 const TermRanges& Derivatives::raw(TermId term) {
   grow();
-  if (raw_places_[term] < 0) {
+  if (known_.raw_places[term] < 0) {
     TermRanges ranges = derive(term);
     grow();
-    raw_places_[term] = static_cast<std::int32_t>(raw_.size());
-    num_ranges_ += ranges.size();
-    raw_.push_back(std::move(ranges));
+    known_.raw_places[term] = static_cast<std::int32_t>(known_.raw.size());
+    known_.num_ranges += ranges.size();
+    known_.raw.push_back(std::move(ranges));
   }
-  return raw_[static_cast<std::size_t>(raw_places_[term])];
+  return known_.raw[static_cast<std::size_t>(known_.raw_places[term])];
 }
 
 const TermRanges& Derivatives::of(TermId term) {
   grow();
-  if (live_places_[term] < 0) {
+  if (known_.live_places[term] < 0) {
     TermRanges ranges;
     for (const TermRange& range : raw(term)) {
       if (is_alive(range.target)) ranges.push_back(range);
     }
-    live_places_[term] = static_cast<std::int32_t>(live_.size());
-    num_ranges_ += ranges.size();
-    live_.push_back(std::move(ranges));
+    known_.live_places[term] = static_cast<std::int32_t>(known_.live.size());
+    known_.num_ranges += ranges.size();
+    known_.live.push_back(std::move(ranges));
   }
-  return live_[static_cast<std::size_t>(live_places_[term])];
+  return known_.live[static_cast<std::size_t>(known_.live_places[term])];
 }
 
 TermId Derivatives::next(TermId term, char32_t code_point) {
@@ -65,8 +65,8 @@ TermId Derivatives::next(TermId term, char32_t code_point) {
 bool Derivatives::is_alive(TermId term) {
   if (store_.is_surely_alive(term)) return true;
   grow();
-  if (lives_[term] == Life::kUnknown) search_text(term);
-  return lives_[term] == Life::kAlive;
+  if (known_.lives[term] == Life::kUnknown) search_text(term);
+  return known_.lives[term] == Life::kAlive;
 }
 
 // From the term to where the end seems nearest, until a text is found. Without one, everything that was reached is dead.
@@ -82,9 +82,9 @@ void Derivatives::search_text(TermId term) {
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
   const auto reach = [&](std::size_t place) {
     const TermId at = reached[place].term;
-    const bool is_alive = store_.is_nullable(at) || store_.is_surely_alive(at) || lives_[at] == Life::kAlive;
+    const bool is_alive = store_.is_nullable(at) || store_.is_surely_alive(at) || known_.lives[at] == Life::kAlive;
     if (is_alive && found == kNotFound) found = place;
-    if (lives_[at] != Life::kDead) open.emplace(store_.shortest(at), place);
+    if (known_.lives[at] != Life::kDead) open.emplace(store_.shortest(at), place);
   };
   for (reach(0); !open.empty() && found == kNotFound && !store_.is_exhausted();) {
     const std::size_t from = open.top().second;
@@ -100,11 +100,11 @@ void Derivatives::search_text(TermId term) {
   }
   grow();
   if (found == kNotFound) {
-    for (const Reached& one : reached) lives_[one.term] = Life::kDead;
+    for (const Reached& one : reached) known_.lives[one.term] = Life::kDead;
     return;
   }
-  for (std::size_t i = found; i != 0; i = reached[i].from) lives_[reached[i].term] = Life::kAlive;
-  lives_[term] = Life::kAlive;
+  for (std::size_t i = found; i != 0; i = reached[i].from) known_.lives[reached[i].term] = Life::kAlive;
+  known_.lives[term] = Life::kAlive;
 }
 
 TermRanges Derivatives::derive(TermId term) {

@@ -2,38 +2,33 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <vector>
 
+#include "grammar/regex/derived_terms.h"
 #include "grammar/regex/term.h"
 #include "grammar/regex/term_store.h"
 
 namespace kvasir::grammar {
 
 // Takes languages apart character by character (Brzozowski, "Derivatives of Regular Expressions", 1964), and tells
-// which have a text at all. Everything is remembered.
+// which have a text at all. The store remembers everything.
 //
 // Thread safety: none.
 class Derivatives {
  public:
   // The store outlives this.
-  explicit Derivatives(TermStore& store) : store_(store) {}
+  explicit Derivatives(TermStore& store) : store_(store), known_(store.derived()) {}
 
-  // By first character. No target is a language without texts. The reference lives as long as this.
+  // By first character. No target is a language without texts. The reference lives as long as the store.
   const TermRanges& of(TermId term);
   TermId next(TermId term, char32_t code_point);
 
   // Whether the language has a text.
   bool is_alive(TermId term);
 
-  std::size_t size_bytes() const {
-    return (raw_places_.size() + live_places_.size()) * sizeof(std::int32_t) + lives_.size() +
-           (raw_.size() + live_.size()) * sizeof(TermRanges) + num_ranges_ * sizeof(TermRange);
-  }
+  std::size_t size_bytes() const { return known_.size_bytes(); }
 
  private:
-  enum class Life : std::uint8_t { kUnknown, kAlive, kDead };
+  using Life = DerivedTerms::Life;
 
   const TermRanges& raw(TermId term);  // targets may be dead
   TermRanges derive(TermId term);
@@ -46,12 +41,7 @@ class Derivatives {
   void grow();
 
   TermStore& store_;
-  std::vector<std::int32_t> raw_places_;   // by term, in raw_; -1: not asked yet
-  std::vector<std::int32_t> live_places_;  // by term, in live_
-  std::vector<Life> lives_;                // by term
-  std::size_t num_ranges_ = 0;
-  std::deque<TermRanges> raw_;
-  std::deque<TermRanges> live_;
+  DerivedTerms& known_;  // of the store
 };
 
 }  // namespace kvasir::grammar

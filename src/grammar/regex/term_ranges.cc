@@ -33,6 +33,38 @@ std::vector<Change> changes_of(std::span<const TermRanges* const> inputs) {
   return changes;
 }
 
+// The results for the targets that came last: classes of many ranges lead to few.
+class KnownResults {
+ public:
+  using Combine = std::function<TermId(std::span<const TermId> targets)>;
+
+  explicit KnownResults(const Combine& combine) : combine_(combine) {}
+
+  TermId of(const std::vector<TermId>& targets) {
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (std::ranges::equal(std::span(targets_).subspan(i * targets.size(), targets.size()), targets)) return results_[i];
+    }
+    const TermId result = combine_(targets);
+    if (results_.size() < kMaxKnown) {
+      results_.push_back(result);
+      targets_.insert(targets_.end(), targets.begin(), targets.end());
+    } else {
+      const std::size_t place = next_++ % kMaxKnown;
+      results_[place] = result;
+      std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(place * targets.size()));
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kMaxKnown = 6;
+
+  const Combine& combine_;
+  std::vector<TermId> targets_;  // of each result
+  std::vector<TermId> results_;
+  std::size_t next_ = 0;  // to be forgotten
+};
+
 }  // namespace
 
 void append_range(TermRanges& ranges, const TermRange& range) {
@@ -48,7 +80,8 @@ TermRanges combine_ranges(std::span<const TermRanges* const> inputs,
                           const std::function<TermId(std::span<const TermId> targets)>& combine) {
   const std::vector<Change> changes = changes_of(inputs);
   std::vector<TermId> targets(inputs.size(), kNothing);
-  TermId result_of_targets = changes.empty() || changes[0].at > 0 ? combine(targets) : kNothing;
+  KnownResults results(combine);
+  TermId result_of_targets = changes.empty() || changes[0].at > 0 ? results.of(targets) : kNothing;
   TermRanges result;
   char32_t first = 0;
   const auto append_until = [&](char32_t end) {
@@ -63,7 +96,7 @@ TermRanges combine_ranges(std::span<const TermRanges* const> inputs,
     const char32_t at = changes[i].at;
     append_until(at);
     for (; i < changes.size() && changes[i].at == at; ++i) targets[changes[i].input] = changes[i].target;
-    if (at <= kLastCodePoint) result_of_targets = combine(targets);
+    if (at <= kLastCodePoint) result_of_targets = results.of(targets);
   }
   append_until(kLastCodePoint + 1);
   return result;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/regex/derived_terms.h"
 #include "grammar/regex/fingerprint.h"
 #include "grammar/regex/id_table.h"
 #include "grammar/regex/term.h"
@@ -86,6 +87,8 @@ class TermStore {
   // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are,
   // but for one that is intersected with a length that it cannot miss.
   TermId clamped(TermId term, std::uint32_t num_characters);
+
+  DerivedTerms& derived() { return derived_; }
 
   bool is_exhausted() const { return is_exhausted_; }
   // Parts of languages that are looked at count while a guide is compiled: a store of too many is exhausted, too.
@@ -183,6 +186,7 @@ class TermStore {
   IdTable word_range_places_;
   IdTable found_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
+  DerivedTerms derived_;
   std::unordered_map<TermId, TermId> nonempty_;          // without_empty_text
   std::unordered_map<std::uint64_t, TermId> clamped_;  // by term << 32 | characters
 };
