@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "base/code_point.h"
 #include "grammar/regex/byte_states.h"
 #include "grammar/regex/derivatives.h"
+#include "grammar/regex/term_ranges.h"
 
 namespace kvasir::grammar::term_store_test {
 namespace {
@@ -94,6 +97,34 @@ TEST_F(TermStoreTest, ManyLiteralsAreOneTermUntilSomebodyWalks) {
   EXPECT_TRUE(has(term, "value 19999"));
   EXPECT_FALSE(has(term, "value 20000"));
   EXPECT_LT(store_.num_terms(), num_before + 200);
+}
+
+TEST_F(TermStoreTest, WhatIsKnownOfALanguageServesAllWhoAsk) {
+  const TermId term = store_.without(store_.repeat(range('a', 'z'), 1, 9), store_.literals({"if", "else"}));
+  EXPECT_TRUE(derivatives_.is_alive(term));
+  const TermRanges& ranges = derivatives_.of(term);
+  const std::size_t num_terms = store_.num_terms();
+  Derivatives others(store_);
+  EXPECT_TRUE(others.is_alive(term));
+  EXPECT_EQ(&others.of(term), &ranges);
+  EXPECT_EQ(store_.num_terms(), num_terms);
+}
+
+TEST_F(TermStoreTest, RangesThatLeadToTheSameAreCombinedOnce) {
+  TermRanges all;
+  TermRanges some;
+  for (char32_t c = 0; c < 1000; c += 10) {
+    all.push_back({c, c + 4, store_.literal("x")});
+    some.push_back({c + 2, c + 6, store_.literal("y")});
+  }
+  std::size_t num_combined = 0;
+  const TermRanges both = combine_ranges(std::vector<const TermRanges*>{&all, &some}, [&](std::span<const TermId> targets) {
+    ++num_combined;
+    return store_.any_of({targets.begin(), targets.end()});
+  });
+  EXPECT_EQ(both.size(), 300U);
+  EXPECT_EQ(both[299].target, store_.literal("y"));
+  EXPECT_EQ(num_combined, 4U);
 }
 
 TEST_F(TermStoreTest, TheEmptyTextIsTakenOut) {
