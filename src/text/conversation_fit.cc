@@ -295,7 +295,19 @@ void add_functions(ChatTemplateInputs& inputs) {
                             Value::string(fmt::format("{:%b %d %Y}", fmt::localtime(std::time(nullptr)))));
 }
 
-// As the template takes it: if it takes nothing, tools are given to it in other ways.
+// The conversation without turns that say and call nothing, for templates that refuse them. The last one stays.
+Value without_empty_turns(const Value& messages) {
+  const std::vector<Value>& items = messages.as_list().items;
+  std::vector<Value> kept;
+  for (const Value& message : items) {
+    const bool is_empty = !says_something(message) && find_message_member(message, "tool_calls") == nullptr;
+    const bool is_result = role_of(message) == "tool";
+    if (!is_empty || is_result || &message == &items.back()) kept.push_back(message);
+  }
+  return Value::list(std::move(kept));
+}
+
+// As the template takes it: if it takes nothing, tools are given to it in other ways, or empty turns are left out.
 Result<TracedText> fit(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template) {
   auto prompt = Fitting(inputs, chat_template).run();
   if (prompt) return prompt;
@@ -306,6 +318,10 @@ Result<TracedText> fit(const ChatTemplateInputs& inputs, const ChatTemplate& cha
     others.emplace_back(inputs).tools = Value::list({});
   } else if (!inputs.tools.is_none()) {
     others.emplace_back(inputs).tools = with_plain_schemas(inputs.tools);
+  }
+  Value shorter = without_empty_turns(inputs.messages);
+  if (shorter.as_list().items.size() < inputs.messages.as_list().items.size()) {
+    others.emplace_back(inputs).messages = std::move(shorter);
   }
   for (const ChatTemplateInputs& other : others) {
     if (auto rendered = Fitting(other, chat_template).run()) return rendered;
@@ -336,12 +352,12 @@ Result<TracedText> render_continued(const ChatTemplateInputs& inputs, const Chat
   ChatTemplateInputs marked = inputs;
   marked.add_generation_prompt = false;
   marked.messages = with_last(inputs.messages, with_member(last, "content", Value::string(text + mark)));
-  KVASIR_TRY(TracedText prompt, fit(marked, chat_template));
-  if (const std::size_t end = prompt.bytes().rfind(mark); end != std::string::npos) {
-    prompt.cut(end);
-    return prompt;
+  auto shown = fit(marked, chat_template);
+  if (const std::size_t end = shown ? shown->bytes().rfind(mark) : std::string::npos; end != std::string::npos) {
+    shown->cut(end);
+    return std::move(*shown);
   }
-  // The template does not show it: its text goes where an answer would begin.
+  // The template does not show it, or not as the last one: its text goes where an answer would begin.
   ChatTemplateInputs before = inputs;
   std::vector<Value> items = inputs.messages.as_list().items;
   items.pop_back();
@@ -350,7 +366,7 @@ Result<TracedText> render_continued(const ChatTemplateInputs& inputs, const Chat
         with_member(with_member(last, "role", Value::string("user")), "content", Value::string("")));
   before.messages = Value::list(std::move(items));
   before.add_generation_prompt = true;
-  KVASIR_TRY(prompt, fit(before, chat_template));
+  KVASIR_TRY(TracedText prompt, fit(before, chat_template));
   prompt.append_foreign(text);
   return prompt;
 }
@@ -358,11 +374,16 @@ Result<TracedText> render_continued(const ChatTemplateInputs& inputs, const Chat
 }  // namespace
 
 Result<TracedText> render_fitted(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template) {
-  if (inputs.continues_last_message &&
-      find_message_member(inputs.messages.as_list().items.back(), "tool_calls") == nullptr) {
-    return render_continued(inputs, chat_template);
-  }
-  return fit(inputs, chat_template);
+  if (inputs.messages.as_list().items.empty()) return fit(inputs, chat_template);
+  const Value& last = inputs.messages.as_list().items.back();
+  const bool has_calls = find_message_member(last, "tool_calls") != nullptr;
+  if (inputs.continues_last_message && !has_calls) return render_continued(inputs, chat_template);
+  auto prompt = fit(inputs, chat_template);
+  // Some templates want a user's turn, or a result, before the answer.
+  const bool may_continue = role_of(last) == "assistant" && !has_calls && inputs.add_generation_prompt;
+  if (prompt || !may_continue) return prompt;
+  auto continued = render_continued(inputs, chat_template);
+  return continued ? std::move(continued) : std::move(prompt);
 }
 
 }  // namespace kvasir::text

@@ -369,6 +369,34 @@ TEST(ConversationFit, FunctionsAreTheNameThatFirefunctionHasForTools) {
             "tools: [{\"name\": \"f\"}] a");
 }
 
+// Mistral's templates since 2025.
+TEST(ConversationFit, TurnsThatSayNothingAreLeftOutWhereATemplateRefusesThem) {
+  constexpr std::string_view kNoneEmpty =
+      "{% for m in messages %}{% if not m.content and not m.tool_calls %}{{ raise_exception('nothing said') }}"
+      "{% endif %}{{ m.role }}:{{ m.content }};{% endfor %}";
+  EXPECT_EQ(shown(kNoneEmpty, R"([{"role":"user","content":"a"},{"role":"assistant","content":""},
+               {"role":"user","content":"b"}])"),
+            "user:a;user:b;");
+  EXPECT_EQ(shown(kNoneEmpty, R"([{"role":"user","content":""}])"), "chat template, line 1: nothing said");
+}
+
+TEST(ConversationFit, AnAssistantThatSpeaksLastIsContinuedWhereATemplateWantsTheUser) {
+  constexpr std::string_view kUserLast =
+      "{% if messages[-1].role != 'user' %}{{ raise_exception('user last') }}{% endif %}"
+      "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}bot:{% endif %}";
+  const auto chat_template = ChatTemplate::parse(std::string(kUserLast)).value();
+  for (const bool is_continued : {false, true}) {
+    ChatTemplateInputs inputs;
+    inputs.messages =
+        Value::from_json(R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])").value();
+    inputs.add_generation_prompt = true;
+    inputs.continues_last_message = is_continued;
+    const auto text = render_fitted(inputs, chat_template);
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_EQ(text->bytes(), "user:a;bot:b");
+  }
+}
+
 TEST(ConversationFit, ARefusalThatNoFormMendsIsTheTemplatesOwn) {
   EXPECT_EQ(shown("{{ raise_exception('never') }}", R"([{"role":"user","content":"a"}])"),
             "chat template, line 1: never");
