@@ -49,18 +49,16 @@ double yarn_magnitude(double factor, double multiplier) {
   return factor <= 1.0 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
 }
 
-Status read_original_context(const io::Metadata& metadata, const std::string& prefix, RopeConfig& rope) {
-  KVASIR_TRY(rope.original_context_tokens,
-             get_int32(metadata, prefix + "rope.scaling.original_context_length", kMaxContext));
-  return {};
-}
+constexpr const char* kOriginalContext = "rope.scaling.original_context_length";
 
-Status read_yarn(const io::Metadata& metadata, const std::string& prefix, double factor, RopeConfig& rope) {
+Status read_yarn(const io::Metadata& metadata, const std::string& prefix, double factor, std::int32_t context_tokens,
+                 RopeConfig& rope) {
   if (factor == 0.0 || factor == 1.0) return {};  // turns and scales nothing
   if (factor < 1.0) return wrong_rope(prefix, "scaling.factor", "at least 1", factor);
   rope.scaling = RopeScaling::kYarn;
   rope.factor = factor;
-  KVASIR_CHECKED(read_original_context(metadata, prefix, rope));
+  KVASIR_TRY(rope.original_context_tokens,
+             get_int32_or(metadata, prefix + kOriginalContext, kMaxContext, context_tokens));
   const std::pair<const char*, double*> betas[] = {{"scaling.yarn_beta_fast", &rope.yarn_beta_fast},
                                                    {"scaling.yarn_beta_slow", &rope.yarn_beta_slow}};
   for (const auto& [key, value] : betas) {
@@ -85,7 +83,7 @@ Status read_yarn(const io::Metadata& metadata, const std::string& prefix, double
 Status read_longrope(const io::Metadata& metadata, const std::string& prefix, std::int32_t context_tokens,
                      RopeConfig& rope) {
   rope.scaling = RopeScaling::kLongRope;
-  KVASIR_CHECKED(read_original_context(metadata, prefix, rope));
+  KVASIR_TRY(rope.original_context_tokens, get_int32(metadata, prefix + kOriginalContext, kMaxContext));
   const double factor = static_cast<double>(context_tokens) / rope.original_context_tokens;
   if (factor > 1.0) {
     rope.attention_factor = std::sqrt(1.0 + std::log(factor) / std::log(rope.original_context_tokens));
@@ -124,7 +122,7 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
     return {};
   }
   if (type == "yarn") {
-    KVASIR_CHECKED(read_yarn(metadata, prefix, factor.value_or(0.0), rope));
+    KVASIR_CHECKED(read_yarn(metadata, prefix, factor.value_or(0.0), context_tokens, rope));
   } else if (type.empty() || type == "linear") {
     KVASIR_CHECKED(read_linear(prefix, factor.value_or(0.0), rope));
   } else if (type != "none" && type != "llama3") {  // llama3's factors are the tensor rope_freqs.weight

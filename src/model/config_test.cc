@@ -134,8 +134,9 @@ TEST(ModelConfig, YarnGrowsAttentionWithTheContext) {
   EXPECT_EQ(mistral->temperature_length_tokens, 1024);
   MetadataMap without = yarn;
   without.erase("rope.scaling.original_context_length");
-  EXPECT_NE(error_of(small("llama", without)).find("rope.scaling.original_context_length"),
-            std::string::npos);
+  const auto whole = small("llama", without);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->rope.original_context_tokens, whole->context_length_tokens);
 }
 
 TEST(ModelConfig, LongropeIsKnownByItsTensors) {
