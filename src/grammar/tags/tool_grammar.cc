@@ -161,10 +161,24 @@ class AnswerWriter {
   // The last text of an answer.
   Part with_frame(const Part& text) { return sequence({text_mark(0), text, optional_end(syntax_.text_close)}); }
 
+  // Blocks of thoughts, in which no call is read, among texts without marks. The last block may have no end.
+  TermId texts_and_thoughts(TermId texts) {
+    std::vector<TermId> blocks, begun;
+    for (const ReasoningMarks& known : reasoning_marks()) {
+      const TermId inside = texts_without(store_, std::array<std::string_view, 1>{known.close});
+      const TermId open = store_.concat(store_.literal(known.open), inside);
+      begun.push_back(open);
+      blocks.push_back(store_.concat(open, store_.literal(known.close)));
+    }
+    const TermId led = store_.repeat(store_.concat(texts, store_.any_of(std::move(blocks))), 0, kUnbounded);
+    const std::array<TermId, 3> parts = {led, texts, store_.optional(store_.any_of(std::move(begun)))};
+    return store_.concat(parts);
+  }
+
   // Text without marks of calls, which does not begin as a call without a mark does.
   TermId free_text() {
     const TermId texts = texts_without(store_, call_marks());
-    if (!syntax_.may_be_bare) return texts;
+    if (!syntax_.may_be_bare) return texts_and_thoughts(texts);
     std::vector<TermId> begun;
     if (syntax_.layout == ToolCallLayout::kNamedJson) {
       for (const GuideTool& tool : guide_.tools) begun.push_back(store_.literal(tool.name));

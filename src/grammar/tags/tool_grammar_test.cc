@@ -53,11 +53,12 @@ TEST(ToolGrammar, TextsMayComeFirstWhereNothingIsDemanded) {
   const ToolAnswers answers = answers_of(guide);
   const std::string rome = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
   for (const std::string& answer : {std::string(), std::string("It is 20° < 30°."), rome, "Let me see.\n" + rome,
-                                    "a <tool_cal " + rome, std::string("the mark <tool_call")}) {
+                                    "a <tool_cal " + rome, std::string("the mark <tool_call"),
+                                    std::string("<think>I could <tool_call>")}) {
     EXPECT_TRUE(answers.accepts(answer)) << answer;
   }
   for (const char* answer : {"<tool_call> is a mark", "Hm <tool_call>\n{\"name\": \"rain\"",
-                                    "<think>I could <tool_call>"}) {
+                             "<think>I could</think> <tool_call>"}) {
     EXPECT_FALSE(answers.accepts(answer)) << answer;
   }
   EXPECT_FALSE(answers.accepts(rome + " That was it."));
@@ -128,6 +129,20 @@ TEST(ToolGrammar, ThoughtsGoFirst) {
   const ToolAnswers open = answers_of(guide);
   EXPECT_TRUE(open.accepts("Hm.\n</think>\n\n" + call));
   EXPECT_FALSE(open.accepts(call));
+}
+
+TEST(ToolGrammar, ATextMayHoldThoughtsAndTheirMarks) {
+  ToolGuide guide = guide_of("hermes");
+  guide.is_demanded = false;
+  const std::string call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+  const ToolAnswers answers = answers_of(guide);
+  for (const std::string text : {"<think>Is <tool_call>{}</tool_call> right?</think>No.", "Well. <think>Hm</think> <think>Hm",
+                                 "The tags <reasoning> and </think>", "[THINK]x[/THINK]y<thought>z"}) {
+    EXPECT_TRUE(answers.accepts(text)) << text;
+  }
+  EXPECT_TRUE(answers.accepts("Well. <think>A <tool_call> it is.</think>So: " + call));
+  EXPECT_FALSE(answers.accepts("<think>Hm</think>a <tool_call> b"));
+  EXPECT_FALSE(answers.accepts("a <tool_call> b <think>Hm</think>"));
 }
 
 TEST(ToolGrammar, APromptMayHaveBegunTheCall) {
