@@ -26,6 +26,19 @@ std::unexpected<Error> not_a_file(const std::string& path) {
                     fmt::format("{}: cannot be written: it is no regular file", printable_line(path)));
 }
 
+// Who has the file by another name would keep the old text.
+std::unexpected<Error> has_other_names(const std::string& path) {
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("{}: cannot be written: it has hard links, which would keep what they have; "
+                                "symbolic ones are followed",
+                                printable_line(path)));
+}
+
+bool has_hard_links(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && std::filesystem::hard_link_count(path, ignored) > 1;
+}
+
 // Two processes do not write into one draft.
 std::string draft_of(const std::string& path) { return fmt::format("{}.{}.part", path, ::getpid()); }
 
@@ -84,6 +97,7 @@ std::optional<std::string> read_text_file(const std::string& path, std::size_t m
 Status replace_text_file(const std::string& link, std::string_view text, mode_t mode) {
   const std::string path = file_behind_links(link);
   if (!is_replaceable(path)) return not_a_file(path);
+  if (has_hard_links(path)) return has_other_names(path);
   const std::string draft = draft_of(path);
   const int fd = open_draft(draft, mode);
   if (fd < 0) return not_writable(path, errno);
@@ -102,6 +116,7 @@ Status replace_text_file(const std::string& link, std::string_view text, mode_t 
 Status can_replace_text_file(const std::string& link) {
   const std::string path = file_behind_links(link);
   if (!is_replaceable(path)) return not_a_file(path);
+  if (has_hard_links(path)) return has_other_names(path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);
   const std::string draft = draft_of(path);

@@ -62,6 +62,19 @@ TEST_F(TextFile, IsReplacedWhereLinksLeadTo) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "relative"));
 }
 
+TEST_F(TextFile, IsNotReplacedUnderOneOfSeveralNames) {
+  ASSERT_TRUE(replace_text_file(path(), "one"));
+  const std::string other = (folder_ / "other.txt").string();
+  std::filesystem::create_hard_link(path(), other);
+  for (const Status& status : {replace_text_file(other, "two"), can_replace_text_file(other)}) {
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find("hard links"), std::string::npos) << status.error().message;
+  }
+  EXPECT_EQ(read_text_file(path()), "one");
+  std::filesystem::remove(other);
+  EXPECT_TRUE(replace_text_file(path(), "two"));
+}
+
 TEST_F(TextFile, ReplacesNoPipe) {
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   for (const Status& status : {replace_text_file(path(), "text"), can_replace_text_file(path())}) {
