@@ -18,7 +18,8 @@ namespace kvasir::cli {
 
 Result<LineReader> LineReader::open(const std::string& path) {
   if (path == "-") return LineReader(STDIN_FILENO, 0);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe without a writer must not hold up the signals that end the verb.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status{};
   const bool is_folder = fd >= 0 && ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
   if (fd < 0 || is_folder) {
@@ -74,7 +75,7 @@ LineReader::Outcome LineReader::next(std::string& line, std::chrono::millisecond
     if (::poll(&waiting, 1, static_cast<int>(patience.count())) == 0) return Outcome::kNothingYet;
     const ssize_t count = ::read(fd_, bytes.data(), bytes.size());
     if (count > 0) buffer_.append(bytes.data(), static_cast<std::size_t>(count));
-    has_ended_ = count == 0 || (count < 0 && errno != EINTR);
+    has_ended_ = count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
   }
   if (!std::exchange(is_too_long_, false) && line.size() <= kMaxLineBytes) return Outcome::kLine;
   line.clear();

@@ -1,6 +1,7 @@
 """`kvasir batch`: every line answered once, whatever comes between."""
 import fcntl
 import json
+import os
 import signal
 import time
 import unittest
@@ -102,6 +103,21 @@ class Batch(CommandLineTest):
                            stdin=(json.dumps(line("a")) + "\n" + json.dumps(line("b"))).encode())
         self.assertEqual(set(self.answers()), {"a", "b"})
         self.assertIn("2 answered (0 refused)", done.stderr)
+
+    def test_a_pipe_without_a_writer_holds_up_no_signal(self):
+        os.mkfifo(self.folder / "pipe")
+        process = self.start("batch", LLAMA, "pipe", "out.jsonl")
+        time.sleep(1)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10), INTERRUPTED)
+
+    def test_reads_a_named_pipe_to_its_end(self):
+        os.mkfifo(self.folder / "pipe")
+        process = self.start("batch", LLAMA, "pipe", "out.jsonl")
+        (self.folder / "pipe").write_text(json.dumps(line("a")) + "\n" + json.dumps(line("b")) + "\n")
+        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(set(self.answers()), {"a", "b"})
 
     def test_a_file_that_is_none(self):
         self.kvasir("batch", LLAMA, "missing.jsonl", "out.jsonl", expect=BAD_FILE)
