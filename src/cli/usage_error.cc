@@ -30,6 +30,14 @@ const CLI::Option* find_flag(const CLI::App& app, const CLI::App& verb, std::str
   return nullptr;
 }
 
+// The same of one letter, as in "-n".
+bool has_short_flag(const CLI::App& app, const CLI::App& verb, std::string_view argument) {
+  const auto has = [&](const CLI::Option* option) {
+    return std::ranges::any_of(option->get_snames(), [&](const std::string& name) { return argument == "-" + name; });
+  };
+  return std::ranges::any_of(app.get_options(), has) || std::ranges::any_of(verb.get_options(), has);
+}
+
 std::string nearest_flag(const CLI::App& app, const CLI::App& verb, std::string_view name) {
   std::vector<std::string> flags;
   for (const CLI::App* owner : {&app, &verb}) {
@@ -91,8 +99,12 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
       }
       const bool value_follows = flag->get_expected_max() > 0 && argument.find('=') == argument.npos;
       if (value_follows) ++i;
+    } else if (has_short_flag(app, *current, argument)) {
+      continue;
     } else if (const std::string flag_hint = foreign_flag_hint(argument); !flag_hint.empty()) {
       return std::string(argument) + " is no flag of Kvasir; " + flag_hint;
+    } else if (argument.starts_with("-") && argument.size() > 1 && message.contains(" not expected")) {
+      return "there is no flag " + printable(argument);
     } else if (const auto verbs = verbs_of(*current); !verbs.empty() && !argument.starts_with("-")) {
       const CLI::App* below = find_verb(*current, argument);
       if (below == nullptr) {
