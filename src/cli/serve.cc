@@ -398,14 +398,17 @@ void add_serve(CLI::App& app, Context& context) {
       ->check(names_a_file);
   verb->add_option("--tls-key", options->server.tls_key_file, "PEM file with the private key")
       ->check(names_a_file);
+  const auto without_blanks = [](std::string text) { return CLI::detail::trim(text); };  // "a, b"
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Host header values that are accepted on loopback besides localhost, e.g. a proxy's name")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->transform(without_blanks);
   verb->add_option(
           "--cors-origin", options->server.cors_origins,
           "CORS origins besides localhost, app://, tauri:// and vscode-webview:// (none: without these): "
           "like https://chat.example, https://*.example or http://box:*, or * for all")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->transform(without_blanks);
   verb->add_option("--base-path", options->server.base_path,
                    "Path prefix under which the API answers too, e.g. /llm behind a reverse proxy");
   add_limit_options(*verb, options->limits);

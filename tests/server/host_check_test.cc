@@ -24,11 +24,12 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
   const http::HostCheck check({"kvasir.example"}, cors);
   for (const char* host : {"localhost", "LocalHost:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080",
                            "[::1]", "kvasir.example", "Kvasir.Example:443", "localhost.",
-                           "app.localhost:3000", "host.docker.internal:8080", "host.containers.internal"}) {
+                           "app.localhost:3000", "host.docker.internal:8080", "host.containers.internal",
+                           "0.0.0.0:8080", "10.0.0.1", "192.168.1.5:8080", "[fe80::1]", "[::]:8080"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 200) << host;
   }
   for (const char* host : {"evil.example", "localhost.evil.example", ".localhost", "evil.docker.internal",
-                           "evillocalhost", "10.0.0.1", "0.0.0.0", "[fe80::1]", "", "[", ":8080",
+                           "evillocalhost", "10.0.0.1.evil.example", "10.0.0", "0", "", "[", ":8080",
                            "localhost:80@evil.example", "[::1]evil.example"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 403) << host;
   }

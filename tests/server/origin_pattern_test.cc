@@ -59,7 +59,7 @@ TEST(OriginPattern, KnowsTheUsualPages) {
   for (const char* origin :
        {"http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080", "app://obsidian.md",
         "tauri://localhost", "vscode-webview://0abc", "http://tauri.localhost", "https://a.localhost:8443",
-        "http://0.0.0.0:3000", "vscode-file://vscode-app", "capacitor://localhost",
+        "http://0.0.0.0:3000", "vscode-file://vscode-app", "capacitor://localhost", "file://",
         "wails://wails.localhost:34115"}) {
     EXPECT_TRUE(allows({}, origin)) << origin;
     EXPECT_TRUE(allows({"https://chat.example"}, origin)) << origin;

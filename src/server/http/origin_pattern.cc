@@ -17,7 +17,7 @@ constexpr auto kDefaultOrigins = std::to_array<std::string_view>(
     {"http://localhost:*", "https://localhost:*", "http://*.localhost:*", "https://*.localhost:*",
      "http://127.0.0.1:*", "https://127.0.0.1:*", "http://0.0.0.0:*", "http://[::1]:*", "https://[::1]:*",
      "app://*", "tauri://*", "vscode-webview://*", "vscode-file://*", "capacitor://localhost",
-     "ionic://localhost", "wails://*", "wails://*:*"});
+     "ionic://localhost", "wails://*", "wails://*:*", "file://*"});
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -108,7 +108,8 @@ bool OriginPattern::matches(std::string_view origin) const {
   const std::string lower = lower_case(origin);
   if (scheme_ == "null") return lower == "null";
   const OriginParts parts = split_origin(lower);
-  if (parts.scheme != scheme_ || parts.host.empty()) return false;
+  const bool has_no_host = parts.host.empty() && scheme_ != "file";  // file:// is whole, of programs built on browsers
+  if (parts.scheme != scheme_ || has_no_host) return false;
   if (port_ != "*" && without_own_port(parts.scheme, parts.port) != port_) return false;
   if (host_ == "*") return true;
   return host_.starts_with("*.")

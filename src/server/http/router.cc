@@ -47,8 +47,14 @@ std::string Router::canonical_path(std::string_view path) const {
   std::string_view shorter = whole;
   if (shorter.size() > 1 && shorter.ends_with('/')) shorter.remove_suffix(1);
   if (knows(shorter)) return std::string(shorter);
+  const bool is_reranking = shorter == "/reranking" || shorter == "/v1/reranking";  // llama-server's word
+  if (is_reranking && knows("/v1/rerank")) return "/v1/rerank";
   constexpr std::string_view kVersion = "/v1";
   if (shorter.starts_with("/v1/v1/")) return canonical_path(shorter.substr(kVersion.size()));
+  // llama-server's other names, and base addresses that end in /v1 of clients for its and Ollama's paths. Two are
+  // rather OpenAI's paths with a letter less.
+  const std::string_view bare = shorter.starts_with("/v1/") ? shorter.substr(kVersion.size()) : std::string_view();
+  if (!bare.empty() && bare != "/completion" && bare != "/embedding" && knows(bare)) return std::string(bare);
   std::string longer = std::string(kVersion).append(shorter);
   if (knows(longer)) return longer;
   // "/v1%2Fmodels" is the same path, for servers that decode first.
