@@ -43,6 +43,19 @@ TEST(StoredResponses, AConversationGoesOnWithoutItsInstructions) {
   EXPECT_NE(prompt_of(server).find("one"), std::string::npos);
 }
 
+TEST(StoredResponses, AConversationMayGoOnWithoutANewInput) {
+  const RunningServer server;
+  const std::string first = made(server, R"("input":"one")");
+  for (const char* const input : {"", R"("input":[],)", R"("input":null,)"}) {
+    const std::string next = made(server, input + (R"("previous_response_id":")" + first + "\""));
+    EXPECT_LT(prompt_of(server).find("one"), prompt_of(server).find("Hello, world!")) << input;
+    made(server, R"("input":"two","previous_response_id":")" + next + "\"");
+    EXPECT_LT(prompt_of(server).find("Hello, world!"), prompt_of(server).find("two")) << input;
+  }
+  EXPECT_EQ(ask(server, "POST", "/v1/responses", R"({"instructions":"Be brief"})").status, 400);
+  EXPECT_EQ(ask(server, "POST", "/v1/responses", R"({"input":[]})").status, 400);
+}
+
 TEST(StoredResponses, TokensOfAConversationThatGoesOnAreCounted) {
   const RunningServer server;
   const std::string first = made(server, R"("input":"one")");

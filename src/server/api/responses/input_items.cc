@@ -288,7 +288,7 @@ ApiResult<Value> read_input(const FieldInput& field, const FieldInput* before, c
     conversation.add(message_of("user", Value::string(std::move(text))));
     return conversation.finish();
   }
-  if (field.json.is_array() && field.json.get_array().value().size() == 0) {
+  if (before == nullptr && field.json.is_array() && field.json.get_array().value().size() == 0) {
     return bad_request(field.name + " must not be empty", field.name);
   }
   KVASIR_CHECKED(read_items(field, count_before, reading));

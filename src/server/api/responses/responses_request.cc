@@ -204,7 +204,9 @@ ApiResult<ResponsesRequest> parse_continued_request(std::string_view body, const
   ResponsesRequest request;
   KVASIR_CHECKED(
       read_fields(document.root(), generation_fields(), responses_fields(), limits, request, warnings));
-  const auto input = find_member(document.root(), "input");
+  auto input = find_member(document.root(), "input");
+  KVASIR_TRY(const JsonDocument nothing, JsonDocument::parse(R"({"input":[]})", limits));
+  if (!input && !request.previous_response_id.empty()) input = find_member(nothing.root(), "input");
   if (!input) return bad_request("input is missing", "input", "missing_parameter");
   if (before != nullptr || request.previous_response_id.empty()) {
     KVASIR_TRY(request.messages, read_conversation(*input, limits, before, request, warnings));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -54,17 +55,18 @@ void write_item(JsonWriter& json, JsonElement item, IdSource& ids) {
   json.end_object();
 }
 
-std::string items_json(JsonElement input, IdSource& ids) {
+// A response that goes on with another may have no input.
+std::string items_json(std::optional<JsonElement> input, IdSource& ids) {
   std::string items;
   JsonWriter json(items);
   json.begin_array();
-  if (input.is_string()) {
+  if (input && input->is_string()) {
     json.begin_object().member("id", ids.next("msg_")).member("type", "message").member("status", "completed");
     json.member("role", "user").key("content");
-    write_content(json, input, "user");
+    write_content(json, *input, "user");
     json.end_object();
-  } else if (input.is_array()) {
-    const JsonArray array = input.get_array().value();
+  } else if (input && input->is_array()) {
+    const JsonArray array = input->get_array().value();
     for (const JsonElement item : array) write_item(json, item, ids);
   }
   json.end_array();
@@ -155,7 +157,7 @@ ApiResult<StoredResponse> begin_response(const ApiContext& context, const http::
                                    .owner = owner_of(writer),
                                    .parent = options.request.previous_response_id,
                                    .created_s = options.created_s},
-                        .input_items = std::make_shared<const std::string>(items_json(*input, context.ids))};
+                        .input_items = std::make_shared<const std::string>(items_json(input, context.ids))};
 }
 
 ApiResult<std::string> add_response(stored::ObjectStore& store, const StoredResponse& response) {
