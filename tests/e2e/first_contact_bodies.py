@@ -196,6 +196,20 @@ VALUES = [
     ("prompts of tokens", each("p", prompt=[[70], [71, 72]]), None),
     ("prompt of one text", each("p", prompt=["a"]), None),
     ("kv", each("cprm", kv_budget=0.5), None),
+    ("numbers as texts", each("cprm", temperature="0.7", top_p="0.9", top_k="40", seed="7"), None),
+    ("bounds as texts", each("cp", max_tokens="3") | each("r", max_output_tokens="3") | each("m", max_tokens="3"), None),
+    ("switches as numbers", each("cp", ignore_eos=0, skip_special_tokens=1), None),
+    ("switches as texts", each("cprm", ignore_eos="false"), None),
+    ("penalties of 0", each("cprm", repetition_penalty=0), "taken as 1"),
+    ("penalties below 0", each("cprm", repeat_penalty=-1.0), "taken as 1"),
+    ("stop with a null", each("cp", stop=[None, "zzz"]), None),
+    ("biases as pairs", each("cprm", logit_bias=[[70, -1], [71, False]]), None),
+    ("biases as texts", each("cprm", logit_bias={"70": "-5"}), None),
+    ("beams", each("cp", use_beam_search=True), "use_beam_search"),
+    ("a pattern of blanks", each("cp", guided_whitespace_pattern="[ ]?"), "guided_whitespace_pattern"),
+    ("text and audio", each("c", modalities=["text", "audio"], audio={"voice": "x", "format": "wav"}), "modalities"),
+    ("an echo of a chat", each("c", echo=True), "echo"),
+    ("an integer beyond 64 bits", chat_tools(function(parameters={"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**128 - 1}}})), None),
 ]
 
 # Kind 3: histories.
@@ -209,6 +223,7 @@ HISTORIES = [
     ("parts of a refusal", chat(*HELLO, assistant([{"type": "refusal", "refusal": "No."}]), user("go")), None),
     ("reasoning details", chat(*HELLO, assistant("a", reasoning="Hm", reasoning_details=[{"type": "reasoning.text", "text": "Hm"}]), user("go")), None),
     ("members of an answer", chat(*HELLO, assistant("a", annotations=[], audio=None, function_call=None, tool_calls=None, refusal=None), user("go")), None),
+    ("tool_calls of Lua", chat(*HELLO, assistant("a", tool_calls={}), user("go")), None),
     ("tool_calls empty", chat(*HELLO, assistant("a", tool_calls=[]), user("go")), None),
     ("a call and its result", chat(*HELLO, assistant(None, tool_calls=[call()]), tool()), None),
     ("a call without content", chat(*HELLO, {"role": "assistant", "tool_calls": [call()]}, tool()), None),

@@ -47,7 +47,7 @@ TEST(ChannelMessage, NamesWhatIsWrong) {
             "id: 129 bytes, it has 1 to 128");
   EXPECT_EQ(fault_of(R"({"id":1,"path":"/v1/x","body":{}})"), "id must be a string, got an integer");
   EXPECT_EQ(fault_of(R"({"id":"a","path":"/v1/x","body":[]})"), "body must be an object, got an array");
-  EXPECT_EQ(fault_of(R"({"id":"a","cancel":1})"), "cancel must be a boolean, got an integer");
+  EXPECT_EQ(fault_of(R"({"id":"a","cancel":2})"), "cancel must be a boolean, got an integer");
 }
 
 TEST(ChannelMessage, WarnsOfMembersThatItDoesNotHave) {

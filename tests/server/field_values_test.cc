@@ -172,10 +172,35 @@ TEST(FieldValues, WhatIsLeftOutIsNamedInAWarning) {
   }
 }
 
-// Of the numbers 8.5 and true and of texts none is a whole number.
+// vLLM reads them so, and llama-server answers too.
+TEST(FieldValues, NumbersAndSwitchesMayBeTexts) {
+  const RunningServer server;
+  const std::vector<std::pair<std::string, std::vector<std::string>>> taken = {
+      {"max_tokens", {"\"8\"", "\"8.0\"", "\"-1\""}}, {"seed", {"\"7\"", "\"-1\""}}, {"top_k", {"\"40\"", "\"4e1\""}},
+      {"n", {"\"1\"", "\"1.0\""}},                    {"temperature", {"\"0.7\"", "\"0\"", "\"1e-3\""}},
+      {"top_p", {"\"0.9\""}},                           {"stream", {"0", "\"false\"", "\"False\"", "\"0\""}},
+      {"ignore_eos", {"0", "1", "\"true\"", "\"FALSE\""}}, {"logprobs", {"0", "1", "\"true\""}}};
+  for (const auto& [field, values] : taken) {
+    for (const std::string& value : values) {
+      for (const std::size_t api : {0, 1, 3, 4}) {
+        if (api != 0 && field == "logprobs") continue;
+        const ClientResponse answer = ask(server, apis()[api], field, value);
+        EXPECT_EQ(answer.status, 200) << apis()[api].path << " " << field << " " << value << answer.body;
+      }
+    }
+  }
+  for (const char* const value : {"\"\"", "\"hot\"", "\" 1\"", "\"1 \"", "\"0x1\"", "\"inf\"", "\"nan\"", "\"1e999\""}) {
+    EXPECT_EQ(ask(server, apis()[0], "temperature", value).status, 400) << value;
+  }
+  for (const char* const value : {"2", "-1", "0.5", "\"2\"", "\"yes\"", "\"\""}) {
+    EXPECT_EQ(ask(server, apis()[0], "ignore_eos", value).status, 400) << value;
+  }
+}
+
+// Of the numbers 8.5 and true and of other texts none is a whole number.
 TEST(FieldValues, WholeNumbersAreNotGuessed) {
   const RunningServer server;
-  for (const char* const value : {"8.5", "true", "\"8\"", "[8]"}) {
+  for (const char* const value : {"8.5", "true", "\"8.5\"", "\"8 tokens\"", "\"eight\"", "\"\"", "[8]"}) {
     for (const char* const field : {"max_tokens", "top_k", "seed", "n", "min_tokens", "priority"}) {
       EXPECT_EQ(ask(server, apis()[0], field, value).status, 400) << field << " " << value;
     }

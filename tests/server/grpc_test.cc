@@ -127,7 +127,7 @@ TEST(Grpc, RefusesWithTheStatusAndTheError) {
   const RunningServer server({}, with_grpc());
   Client client(server);
   auto request = prompt();
-  request.set_repetition_penalty(-1.0);
+  request.set_repetition_penalty(1e39);
   const Generated answer(client, request);
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(answer.error().param(), "repetition_penalty");

@@ -141,7 +141,7 @@ TEST(Tools, AreThoseThatTheChoiceAllows) {
 TEST(Tools, NameThePartAtFault) {
   EXPECT_EQ(param_of(R"({"tools":[{"type":"function"}]})", api::kChatTools), "tools[0].function");
   EXPECT_EQ(param_of(R"({"tools":[{"type":5}]})", api::kResponsesTools), "tools[0].type");
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":1}]})", api::kResponsesTools),
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":2}]})", api::kResponsesTools),
             "tools[0].strict");
   EXPECT_EQ(param_of(R"({"tools":[{"name":"f","input_schema":1}]})", api::kAnthropicTools), "tools[0].input_schema");
   EXPECT_EQ(

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "engine/kv_params.h"
 #include "server/api/generation_request.h"
 #include "server/api/guide_fields.h"
+#include "server/api/logit_bias.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -76,6 +76,11 @@ ApiStatus read_seed(const FieldInput& field, GenerationRequest& request) {
     request.sampling.seed = field.json.get_uint64().value();
     return {};
   }
+  if (field.json.is_double() && field.json.get_double().value() > kMostInteger) {
+    return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", field.name,
+                                   std::numeric_limits<std::uint64_t>::max()),
+                       field.name);
+  }
   KVASIR_TRY(const std::int64_t seed, integer_of(field));
   request.sampling.seed.reset();
   if (seed != -1) request.sampling.seed = static_cast<std::uint64_t>(seed);
@@ -90,6 +95,7 @@ ApiStatus read_top_k(const FieldInput& field, GenerationRequest& request) {
 }
 
 ApiStatus add_stop(const FieldInput& field, std::vector<std::string>& stops) {
+  if (field.json.is_null()) return {};
   KVASIR_TRY(std::string stop, string_of(field));
   const auto size = std::ssize(stop);
   if (stop.empty()) return {};  // stops nothing
@@ -126,25 +132,15 @@ ApiStatus read_allowed_tokens(const FieldInput& field, GenerationRequest& reques
 }
 
 ApiStatus read_logit_bias(const FieldInput& field, GenerationRequest& request) {
-  if (field.json.is_array() && asks_for_nothing(field.json)) return {};  // PHP's {}
-  KVASIR_TRY(const JsonObject biases, object_of(field));
-  const auto count = static_cast<std::int64_t>(biases.size());
-  if (count > field.limits.logit_bias.max) {
-    return std::unexpected(beyond(field.limits.logit_bias, count, field.name));
-  }
-  for (const auto [key, json] : biases) {
-    TokenId token = kNoToken;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    const bool is_id = error == std::errc() && end == key.data() + key.size() && token >= 0;
-    if (!is_id || key != fmt::format_int(token).c_str()) {  // "05" would be 5 given twice
-      return bad_request(fmt::format("{}: keys must be token ids", field.name), field.name);
-    }
-    if (json.is_null()) continue;
-    FieldInput bias = field.at(key, json);
-    bias.range = field.range;
-    KVASIR_TRY(const double value, nearest_number_of(bias));
-    request.sampling.logit_bias.emplace_back(token, static_cast<float>(value));
-  }
+  return read_token_biases(field, request.sampling, nullptr);
+}
+
+// Ollama and llama-server take 0 and less, which would turn every repetition around: off.
+ApiStatus read_repetition_penalty(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const double number, number_of(field));
+  const auto penalty = static_cast<float>(number);
+  if (penalty <= 0) field.warn(fmt::format(": {} was taken as 1, which is off", number));
+  request.sampling.repetition_penalty = penalty <= 0 ? 1.0f : penalty;
   return {};
 }
 
@@ -241,17 +237,17 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"min_p", "number", {0, 1}, "0 is off", read_nearest<&Sampling::min_p>},
     {"repetition_penalty",
      "number",
-     {.min = 0, .max = kMaxFloat, .is_above_min = true},
-     "1 is off",
-     read_number<kSampling, &Sampling::repetition_penalty>},
+     {-kMaxFloat, kMaxFloat},
+     "1 is off, and so are 0 and less",
+     read_repetition_penalty},
     {"repeat_penalty",
      "number",
-     {.min = 0, .max = kMaxFloat, .is_above_min = true},
+     {-kMaxFloat, kMaxFloat},
      "another name for repetition_penalty",
-     read_number<kSampling, &Sampling::repetition_penalty>},
+     read_repetition_penalty},
     {"presence_penalty", "number", {-2, 2}, "0 is off", read_nearest<&Sampling::presence_penalty>},
     {"frequency_penalty", "number", {-2, 2}, "0 is off", read_nearest<&Sampling::frequency_penalty>},
-    {"logit_bias", "object", {-100, 100}, "token id to what is added to its logit", read_logit_bias},
+    {"logit_bias", "object or array", {}, "token id to -100..100, added to its logit, or pairs of both", read_logit_bias},
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
@@ -349,14 +345,14 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"guided_regex", "string", {}, "the whole answer matches it", read_guided_regex},
     {"guided_choice", "array", {}, "the answer is one of these texts", read_guided_choice},
     {"guided_grammar", "string", {}, "the answer is of this grammar, in XGrammar's notation", read_guided_grammar},
-    {"guided_whitespace_pattern", "string", {}, kRefused, kUnsupported},
+    {"guided_whitespace_pattern", "string", {}, "left out: the form decides about blanks", kLeftOut},
     {"json_schema", "object", {}, "another name for guided_json", read_guided_json},
     {"grammar", "string", {}, "the answer is of this grammar, in GBNF", read_gbnf},
     {"regex", "string", {}, "another name for guided_regex", read_guided_regex},
     {"ebnf", "string", {}, "another name for guided_grammar", read_guided_grammar},
     {"structural_tag", "object or string", {}, "text with parts between marks", read_structural_tag},
     {"logits_processors", "array", {}, kRefused, kUnsupported},
-    {"use_beam_search", "boolean", {}, kRefused, kUnsupported},
+    {"use_beam_search", "boolean", {}, "left out: tokens are sampled", kLeftOut},
     {"bad_words", "array of strings", {}, "texts that do not occur in the answer; not beside a schema", read_bad_words},
     {"allowed_token_ids",
      "array of integers",
@@ -382,7 +378,8 @@ ApiStatus read_stop(const FieldInput& field, GenerationRequest& request) {
 
 ApiResult<std::optional<std::int32_t>> answer_bound_of(const FieldInput& field) {
   // is_uint64() would hold for every whole number that is not negative.
-  const bool is_beyond_int64 = field.json.type() == simdjson::dom::element_type::UINT64;
+  const bool is_beyond_int64 = field.json.type() == simdjson::dom::element_type::UINT64 ||
+                               (field.json.is_double() && field.json.get_double().value() > kMostInteger);
   if (is_beyond_int64) return static_cast<std::int32_t>(kMostTokens);
   KVASIR_TRY(const std::int64_t bound, integer_of(field));
   if (bound < 0) return std::nullopt;

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/lone_surrogates.h"
+#include "base/oversized_integers.h"
 #include "base/printable.h"
 
 namespace kvasir::server::api {
@@ -46,58 +50,10 @@ std::string range_text(const Range& range, std::string_view kind, double number)
   return fmt::format("{} between {} and {}", kind, range.min, range.max);
 }
 
-std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind) {
-  return bad_request(fmt::format("{} must be {}, got {}", field.name,
-                                 range_text(field.range, kind, field.json.get_double().value()),
-                                 simdjson::minify(field.json)),
+std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind, double number) {
+  return bad_request(fmt::format("{} must be {}, got {}", field.name, range_text(field.range, kind, number),
+                                 printable_line(simdjson::minify(field.json))),
                      field.name);
-}
-
-bool is_oversized_integer(simdjson::ondemand::value& value) {
-  const std::string_view token = value.raw_json_token();  // and the space behind it
-  const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
-  const std::string_view rest =
-      digits.substr(std::min(digits.size(), digits.find_first_not_of("0123456789")));
-  const bool is_integer = digits.size() > rest.size() && digits[0] != '0' &&
-                          rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
-  return is_integer && value.get_int64().error() && value.get_uint64().error();
-}
-
-// The parser refuses integers beyond 64 bits like any other nonsense, without a name. Where at or behind
-// `value` the first one is, such as ".seed"; none where there is none so many levels down. The path is made
-// on the way back, so that it costs nothing as long as nothing is found.
-std::optional<std::string> oversized_integer(simdjson::ondemand::value value, std::int64_t max_depth) {
-  using simdjson::ondemand::json_type;
-  json_type type{};
-  if (max_depth == 0 || value.type().get(type)) return std::nullopt;
-  if (type == json_type::number && is_oversized_integer(value)) return std::string();
-  simdjson::ondemand::value inner;
-  if (type == json_type::array) {
-    std::size_t index = 0;
-    for (auto item : value.get_array()) {
-      if (item.get(inner)) return std::nullopt;
-      if (const auto found = oversized_integer(inner, max_depth - 1))
-        return fmt::format("[{}]{}", index, *found);
-      ++index;
-    }
-  }
-  if (type != json_type::object) return std::nullopt;
-  for (auto field : value.get_object()) {
-    std::string_view key;
-    if (field.unescaped_key().get(key) || field.value().get(inner)) return std::nullopt;
-    const std::string name = printable(key);
-    if (const auto found = oversized_integer(inner, max_depth - 1)) return "." + name + *found;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> oversized_integer(std::string_view body, std::int64_t max_depth) {
-  const simdjson::padded_string padded(body);
-  simdjson::ondemand::parser parser;
-  simdjson::ondemand::document document;
-  simdjson::ondemand::value root;
-  if (parser.iterate(padded).get(document) || document.get_value().get(root)) return std::nullopt;
-  return oversized_integer(root, max_depth);
 }
 
 // Where in `json` an object has a member twice, such as "[2].role"; none where all are distinct. The path is
@@ -128,20 +84,50 @@ std::optional<std::string> member_given_twice(JsonElement json) {
   return std::nullopt;
 }
 
-bool is_whole(JsonElement json) {
-  const double number = json.get_double().value();
-  return number == std::floor(number);
+// The whole text as a number, as vLLM reads "0.7"; none where it is another text, or has no end.
+template <class Number>
+std::optional<Number> spelt(JsonElement json) {
+  if (!json.is_string()) return std::nullopt;
+  const std::string_view text = json.get_string().value();
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!std::isfinite(number)) return std::nullopt;
+  }
+  return number;
 }
 
-// Many languages write every number as a fraction: 8.0.
+std::optional<double> number_in(JsonElement json) {
+  if (json.is_number()) return json.get_double().value();
+  return spelt<double>(json);
+}
+
+// Many languages write every number as a fraction, 8.0, and forms every value as a text, "8".
 std::optional<std::int64_t> whole_number_of(JsonElement json) {
   constexpr double kEnd = 9223372036854775808.0;  // of int64
   std::int64_t integer = 0;
   if (!json.get_int64().get(integer)) return integer;
-  if (json.type() != element_type::DOUBLE || !is_whole(json)) return std::nullopt;
-  const double number = json.get_double().value();
-  if (number < -kEnd || number >= kEnd) return std::nullopt;
-  return static_cast<std::int64_t>(number);
+  if (const auto written = spelt<std::int64_t>(json)) return written;
+  const std::optional<double> number = number_in(json);
+  if (!number || *number != std::floor(*number) || *number < -kEnd || *number >= kEnd) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
+}
+
+// What forms write for a boolean.
+std::optional<bool> spelt_boolean(JsonElement json) {
+  if (const auto bit = spelt<std::int64_t>(json); bit && (*bit == 0 || *bit == 1)) return *bit == 1;
+  std::int64_t number = -1;
+  if (!json.get_int64().get(number) && (number == 0 || number == 1)) return number == 1;
+  if (!json.is_string()) return std::nullopt;
+  const std::string_view word = json.get_string().value();
+  for (const std::string_view yes : {"true", "True", "TRUE"}) {
+    if (word == yes) return true;
+  }
+  for (const std::string_view no : {"false", "False", "FALSE"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -157,13 +143,7 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
     if (const auto replaced = with_replaced_lone_surrogates(body)) return parse(*replaced, limits);
   }
   if (code == simdjson::NUMBER_ERROR) {
-    const auto path = oversized_integer(body, limits.json_depth.max);
-    if (path && path->starts_with('.')) {
-      const std::string name = path->substr(1);  // without the dot
-      return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", name,
-                                     std::numeric_limits<std::uint64_t>::max()),
-                         name);
-    }
+    if (const auto changed = with_oversized_integers_as_fractions(body)) return parse(*changed, limits);
   }
   if (code) return std::unexpected(refusal(code, body, limits));
   if (const auto path = member_given_twice(root)) {
@@ -212,25 +192,23 @@ std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view w
 }
 
 ApiResult<double> number_of(const FieldInput& field) {
-  const element_type type = field.json.type();
-  if (type != element_type::DOUBLE && type != element_type::INT64 && type != element_type::UINT64) {
-    return wrong_type(field, "a number");
-  }
-  const double number = field.json.get_double().value();
-  if (!field.range.contains(number)) return out_of_range(field, "a number");
-  return number;
+  const std::optional<double> number = number_in(field.json);
+  if (!number) return wrong_type(field, "a number");
+  if (!field.range.contains(*number)) return out_of_range(field, "a number", *number);
+  return *number;
 }
 
 ApiResult<std::int64_t> integer_of(const FieldInput& field) {
-  const element_type type = field.json.type();
   const std::optional<std::int64_t> whole = whole_number_of(field.json);
-  if (type == element_type::UINT64 || (type == element_type::DOUBLE && !whole && is_whole(field.json))) {
-    return out_of_range(field, "an integer");  // beyond int64
+  if (!whole) {
+    const std::optional<double> number = number_in(field.json);
+    const bool is_beyond_int64 = number && *number == std::floor(*number);
+    if (is_beyond_int64) return out_of_range(field, "an integer", *number);
+    return wrong_type(field, "an integer");
   }
-  if (!whole) return wrong_type(field, "an integer");
-  const std::int64_t integer = *whole;
-  if (!field.range.contains(static_cast<double>(integer))) return out_of_range(field, "an integer");
-  return integer;
+  const auto number = static_cast<double>(*whole);
+  if (!field.range.contains(number)) return out_of_range(field, "an integer", number);
+  return *whole;
 }
 
 ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& limit) {
@@ -240,8 +218,9 @@ ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& lim
 }
 
 ApiResult<bool> boolean_of(const FieldInput& field) {
-  if (!field.json.is_bool()) return wrong_type(field, "a boolean");
-  return field.json.get_bool().value();
+  if (field.json.is_bool()) return field.json.get_bool().value();
+  if (const auto word = spelt_boolean(field.json)) return *word;
+  return wrong_type(field, "a boolean");
 }
 
 ApiResult<std::string> string_of(const FieldInput& field) {

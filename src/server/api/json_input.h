@@ -72,12 +72,12 @@ std::string_view type_name(JsonElement json);
 // A 400: "<name> must be <wanted>, got <what it is>".
 std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view wanted);
 
-ApiResult<double> number_of(const FieldInput& field);
-// A whole number, also one that is written 8.0; 8.5, true and "8" are none.
+ApiResult<double> number_of(const FieldInput& field);  // also of a text: "0.7"
+// A whole number, also one that is written 8.0 or "8"; 8.5, true and "" are none.
 ApiResult<std::int64_t> integer_of(const FieldInput& field);
 // The same, and no more than the limit.
 ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& limit);
-ApiResult<bool> boolean_of(const FieldInput& field);
+ApiResult<bool> boolean_of(const FieldInput& field);  // also of a text, 1 and 0
 ApiResult<std::string> string_of(const FieldInput& field);
 ApiResult<JsonArray> array_of(const FieldInput& field);
 ApiResult<JsonObject> object_of(const FieldInput& field);

@@ -12,7 +12,6 @@ namespace kvasir::server::api {
 namespace {
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
-constexpr float kMostBias = 100.0f;
 constexpr auto kLeftOut = &read_ignored<LlamaRequest>;
 
 // An object with "prompt_string" is a text.
@@ -100,43 +99,8 @@ ApiStatus read_post_sampling(const FieldInput& field, LlamaRequest& request) {
   return {};
 }
 
-// [[token or text, bias], ...]; false is never.
-ApiStatus read_bias_pair(const FieldInput& field, LlamaRequest& request) {
-  KVASIR_TRY(const JsonArray pair, array_of(field));
-  if (pair.size() != 2) return bad_request(field.name + " must be a pair of a token and its bias", field.name);
-  const JsonElement token = pair.at(0), amount = pair.at(1);
-  float bias = -kMostBias;
-  const bool is_never = amount.is_bool() && !amount.get_bool().value();
-  if (!is_never) {
-    FieldInput number = field.at(1, amount);
-    KVASIR_TRY(const double value, number_of(number));
-    bias = std::clamp(static_cast<float>(value), -kMostBias, kMostBias);
-  }
-  if (token.is_string()) {
-    request.text_biases.emplace_back(std::string(token.get_string().value()), bias);
-    return {};
-  }
-  FieldInput id = field.at(0, token);
-  id.range = {0, kMaxInt32};
-  KVASIR_TRY(const std::int64_t number, integer_of(id));
-  request.sampling.logit_bias.emplace_back(static_cast<TokenId>(number), bias);
-  return {};
-}
-
 ApiStatus read_biases(const FieldInput& field, LlamaRequest& request) {
-  if (!field.json.is_array()) {
-    const auto rows = generation_fields();
-    FieldInput object = field;
-    const auto row = std::ranges::find(rows, "logit_bias", &Field<GenerationRequest>::name);
-    object.range = row->range;
-    return row->read(object, request);
-  }
-  const JsonArray list = field.json.get_array().value();
-  const auto count = static_cast<std::int64_t>(list.size());
-  if (count > field.limits.logit_bias.max) return std::unexpected(beyond(field.limits.logit_bias, count, field.name));
-  std::size_t index = 0;
-  for (const JsonElement json : list) KVASIR_CHECKED(read_bias_pair(field.at(index++, json), request));
-  return {};
+  return read_token_biases(field, request.sampling, &request.text_biases);
 }
 
 ApiStatus read_response_fields(const FieldInput& field, LlamaRequest& request) {
@@ -186,7 +150,7 @@ constexpr auto kSharedFields = std::to_array<Field<LlamaRequest>>({
     {"logit_bias",
      "object or array",
      {},
-     "token id to what is added to its logit, or pairs of a token or a text and that; false: never",
+     "token id or text to what is added to its logit, or pairs of both; false: never",
      read_biases},
     {"n_indent", "integer", {}, "left out: lines have the indentation that the model gives them", kLeftOut},
     {"n_cmpl", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one<LlamaRequest>},

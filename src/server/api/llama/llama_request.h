@@ -11,6 +11,7 @@
 #include "server/api/field.h"
 #include "server/api/fim_prompt.h"
 #include "server/api/generation_request.h"
+#include "server/api/logit_bias.h"
 #include "server/api/openai/plain_prompt.h"
 
 namespace kvasir::server::api {
@@ -27,7 +28,7 @@ struct LlamaRequest : GenerationRequest {
   bool return_tokens = false;
   bool timings_per_token = false;
   std::vector<std::string> response_fields;                  // paths into the answer; empty: all of it
-  std::vector<std::pair<std::string, float>> text_biases;  // of texts' tokens
+  std::vector<TextBias> text_biases;
 };
 
 std::span<const Field<LlamaRequest>> llama_completion_fields();

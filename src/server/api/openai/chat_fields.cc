@@ -1,9 +1,12 @@
 #include "server/api/openai/chat_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "server/api/openai/messages.h"
 #include "server/api/thinking.h"
@@ -66,11 +69,15 @@ ApiStatus read_template_kwargs(const FieldInput& field, ChatRequest& request) {
 
 ApiStatus read_modalities(const FieldInput& field, ChatRequest&) {
   KVASIR_TRY(const JsonArray modalities, array_of(field));
+  std::vector<std::string> others;
   std::size_t index = 0;
   for (const JsonElement json : modalities) {
     KVASIR_TRY(const std::string modality, string_of(field.at(index++, json)));
-    if (modality != "text") return not_supported(field.name, "anything but text");
+    if (modality != "text") others.push_back(modality);
   }
+  if (others.empty()) return {};
+  if (std::ssize(others) == std::ssize(modalities)) return not_supported(field.name, "anything but text");
+  field.warn(fmt::format(": {} left out, answers are text", fmt::join(others, ", ")));
   return {};
 }
 
@@ -198,7 +205,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
 
     {"chat_template", "string", {}, "refused: not there yet", kUnsupported},
     {"documents", "array of objects", {}, "shown by a template that reads them", read_documents},
-    {"echo", "boolean", {}, "refused: not there yet", kUnsupported},
+    {"echo", "boolean", {}, "left out: the answer has no message before it", kLeftOut},
 });
 
 ApiStatus check(ChatRequest& request, Warnings& warnings) {

@@ -85,6 +85,7 @@ ApiResult<Value> read_tool_call(const FieldInput& call) {
 }
 
 ApiResult<Value> read_tool_calls(const FieldInput& calls) {
+  if (calls.json.is_object() && asks_for_nothing(calls.json)) return Value::list({});  // Lua's []
   KVASIR_TRY(const JsonArray array, array_of(calls));
   std::vector<Value> items;
   std::size_t index = 0;
