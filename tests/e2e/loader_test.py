@@ -79,8 +79,9 @@ NAMED = [
 ]
 # What would be computed wrongly.
 REFUSED = [
-    ({"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 4.0)},
-     "llama.rope.scaling.original_context_length"),
+    ({"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 0.5)},
+     "llama.rope.scaling.factor: must be at least 1"),
+    ({"llama.rope.scaling.type": string("longrope")}, "llama.rope.scaling.original_context_length"),
     ({"llama.rope.scaling.type": string("dynamic")}, "'dynamic' is not supported"),
     ({"llama.rope.scaling.attn_factor": number(F32, -1.5)}, "llama.rope.scaling.attn_factor: must be above 0"),
     ({"llama.rope.scaling.factor": number(F32, -2.0)}, "rope.scaling.factor: must be above 0"),
