@@ -26,7 +26,7 @@ std::unexpected<Error> not_a_file(const std::string& path) {
                     fmt::format("{}: cannot be written: it is no regular file", printable_line(path)));
 }
 
-// Who has the file by another name would keep the old text.
+// Another name of the file would keep the old text.
 std::unexpected<Error> has_other_names(const std::string& path) {
   return make_error(ErrorKind::kMachine,
                     fmt::format("{}: cannot be written: it has hard links, which would keep what they have; "

@@ -25,7 +25,7 @@ constexpr std::int32_t kLeastContext = 64;
 // A server without a model: code, stacks, queues, connections. Measured; resident pages differ from run to run.
 constexpr std::int64_t kServerBytes = std::int64_t{34} << 20;
 constexpr std::int64_t kEncoderServerBytes = std::int64_t{33} << 20;  // it samples nothing
-// What a first request brings in besides, in rows of an encoder's step; measured with MiniLM and Nomic's shape.
+// A first request brings in as much as so many rows of an encoder's step; fitted to MiniLM and Nomic's shape.
 constexpr std::int64_t kLeastTouchedRows = 192;
 constexpr std::int64_t kHeapPerFreedByte = 5;  // what reading a header has freed stays resident
 // Bits of a weight in files that most people choose; a file with more has a smaller sister.

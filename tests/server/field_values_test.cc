@@ -197,7 +197,7 @@ TEST(FieldValues, NumbersAndSwitchesMayBeTexts) {
   }
 }
 
-// Of the numbers 8.5 and true and of other texts none is a whole number.
+// The numbers 8.5 and true and other texts are no whole numbers.
 TEST(FieldValues, WholeNumbersAreNotGuessed) {
   const RunningServer server;
   for (const char* const value : {"8.5", "true", "\"8.5\"", "\"8 tokens\"", "\"eight\"", "\"\"", "[8]"}) {

@@ -1,4 +1,4 @@
-// What is known of the derivatives of a store's terms.
+// The known derivatives of a store's terms.
 #pragma once
 
 #include <cstddef>

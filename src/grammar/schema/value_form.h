@@ -36,7 +36,7 @@ class ValueForm {
   virtual Part string(const StringCell& cell, const TextMark& mark = {}) = 0;
   // "null", "true" or "false".
   virtual Part word(std::string_view name) = 0;
-  // What stands before a member: with the member, it separates it from the one before.
+  // The text before a member, which separates it from the one before.
   virtual Part separator(bool is_first) = 0;
   // A member of an object.
   virtual Part member(const MemberKeys& keys, SchemaName value) = 0;

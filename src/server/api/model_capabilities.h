@@ -1,4 +1,4 @@
-// What can be asked of a model.
+// The kinds of requests that a model answers.
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,7 @@ struct Route {
   std::string_view method;
   std::string_view pattern;  // a path; "*" is one segment, and at the end any number
   Handler handler;
-  std::string_view api = {};  // whose it is, as logs name it
+  std::string_view api = {};  // the name of its API in logs
   OpenSink open_sink = nullptr;  // null: its body is no file, which has a limit of its own
 };
 
@@ -44,7 +44,7 @@ class Router {
   void handle(const std::shared_ptr<ResponseWriter>& writer) const;
   // The pattern of the route that takes the request; kNoRoute when none does.
   std::string_view pattern_of(const Request& request) const;
-  // Whose API that route is of; empty when none does.
+  // The name of that route's API; empty when none takes the request.
   std::string_view api_of(const Request& request) const;
   // Whether the request's body is a file.
   bool takes_file(const Request& request) const;
