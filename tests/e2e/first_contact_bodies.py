@@ -209,7 +209,6 @@ VALUES = [
     ("a pattern of blanks", each("cp", guided_whitespace_pattern="[ ]?"), "guided_whitespace_pattern"),
     ("text and audio", each("c", modalities=["text", "audio"], audio={"voice": "x", "format": "wav"}), "modalities"),
     ("an echo of a chat", each("c", echo=True), "echo"),
-    ("an integer beyond 64 bits", chat_tools(function(parameters={"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**128 - 1}}})), None),
 ]
 
 # Kind 3: histories.

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/lone_surrogates.h"
-#include "base/oversized_integers.h"
 #include "base/printable.h"
 
 namespace kvasir::server::api {
@@ -54,6 +53,53 @@ std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view
   return bad_request(fmt::format("{} must be {}, got {}", field.name, range_text(field.range, kind, number),
                                  printable_line(simdjson::minify(field.json))),
                      field.name);
+}
+
+bool is_oversized_integer(simdjson::ondemand::value& value) {
+  const std::string_view token = value.raw_json_token();  // and the space behind it
+  const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
+  const std::string_view rest =
+      digits.substr(std::min(digits.size(), digits.find_first_not_of("0123456789")));
+  const bool is_integer = digits.size() > rest.size() && digits[0] != '0' &&
+                          rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return is_integer && value.get_int64().error() && value.get_uint64().error();
+}
+
+// The parser refuses integers beyond 64 bits like any other nonsense, without a name. Where at or behind
+// `value` the first one is, such as ".seed"; none where there is none so many levels down. The path is made
+// on the way back, so that it costs nothing as long as nothing is found.
+std::optional<std::string> oversized_integer(simdjson::ondemand::value value, std::int64_t max_depth) {
+  using simdjson::ondemand::json_type;
+  json_type type{};
+  if (max_depth == 0 || value.type().get(type)) return std::nullopt;
+  if (type == json_type::number && is_oversized_integer(value)) return std::string();
+  simdjson::ondemand::value inner;
+  if (type == json_type::array) {
+    std::size_t index = 0;
+    for (auto item : value.get_array()) {
+      if (item.get(inner)) return std::nullopt;
+      if (const auto found = oversized_integer(inner, max_depth - 1))
+        return fmt::format("[{}]{}", index, *found);
+      ++index;
+    }
+  }
+  if (type != json_type::object) return std::nullopt;
+  for (auto field : value.get_object()) {
+    std::string_view key;
+    if (field.unescaped_key().get(key) || field.value().get(inner)) return std::nullopt;
+    const std::string name = printable(key);
+    if (const auto found = oversized_integer(inner, max_depth - 1)) return "." + name + *found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> oversized_integer(std::string_view body, std::int64_t max_depth) {
+  const simdjson::padded_string padded(body);
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document;
+  simdjson::ondemand::value root;
+  if (parser.iterate(padded).get(document) || document.get_value().get(root)) return std::nullopt;
+  return oversized_integer(root, max_depth);
 }
 
 // Where in `json` an object has a member twice, such as "[2].role"; none where all are distinct. The path is
@@ -114,7 +160,7 @@ std::optional<std::int64_t> whole_number_of(JsonElement json) {
   return static_cast<std::int64_t>(*number);
 }
 
-// What forms write for a boolean.
+// A boolean as forms write it.
 std::optional<bool> spelt_boolean(JsonElement json) {
   if (const auto bit = spelt<std::int64_t>(json); bit && (*bit == 0 || *bit == 1)) return *bit == 1;
   std::int64_t number = -1;
@@ -143,7 +189,13 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
     if (const auto replaced = with_replaced_lone_surrogates(body)) return parse(*replaced, limits);
   }
   if (code == simdjson::NUMBER_ERROR) {
-    if (const auto changed = with_oversized_integers_as_fractions(body)) return parse(*changed, limits);
+    const auto path = oversized_integer(body, limits.json_depth.max);
+    if (path && path->starts_with('.')) {
+      const std::string name = path->substr(1);  // without the dot
+      return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", name,
+                                     std::numeric_limits<std::uint64_t>::max()),
+                         name);
+    }
   }
   if (code) return std::unexpected(refusal(code, body, limits));
   if (const auto path = member_given_twice(root)) {
