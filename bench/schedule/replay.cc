@@ -76,9 +76,13 @@ class Replay {
     const std::string& tenant = tenants_[static_cast<std::size_t>(request.tenant)];
     const admission::TtftEstimate estimate = admission::estimate_ttft(load_, waiting, tenant, 0, prompt);
     const double slack_targets = slack_.targets(
-        load_.has_backlog(), admission::is_underserved(load_, waiting, tenant), at(now_ms_));
+        {.tenant = tenant,
+         .is_underserved = admission::is_underserved(load_, waiting, tenant),
+         .has_backlog = load_.has_backlog(),
+         .has_own_backlog = load_.has_backlog(tenant)},
+        at(now_ms_));
     const bool is_in_time = admission::excess_ms(estimate, target_ms, slack_targets) <= 0.0;
-    if (!is_in_time) slack_.note_refusal(at(now_ms_));
+    if (!is_in_time) slack_.note_refusal(tenant, at(now_ms_));
     return is_in_time;
   }
 

@@ -24,7 +24,9 @@ class FairShare {
  public:
   // Two quanta of WaitingConfig::tenant_quantum_tokens: a tenant that asks for less than its share is ahead of
   // those that ask for more, also while it is served. Quantum and credit are those of up to four tenants. With
-  // more tenants they are less, or the most served one would wait for the whole credit of each.
+  // more tenants they are less, or the most served one would wait for the whole credit of each. The
+  // quantum is also less where tokens take longer (turn_scale.h). The credit is not: a burst of a tenant that
+  // asks for little has to fit it.
   static constexpr double kCreditTokens = 8192.0;
   static double quantum_scale(std::int32_t num_tenants) { return 4.0 / std::max(4, num_tenants); }
 
@@ -43,9 +45,12 @@ class FairShare {
   double served_tokens(const Account& account) const {
     return std::max(account.charged_tokens, entry_tokens());
   }
+  // The part of the quantum that the machine's speed leaves: in (0, 1].
+  double turn_scale() const { return turn_scale_; }
+  void set_turn_scale(double turn_scale) { turn_scale_ = turn_scale; }
   // The order's quantum for as many tenants as have something unfinished.
   double quantum_tokens(double tenant_quantum_tokens) const {
-    return tenant_quantum_tokens * quantum_scale(num_unfinished_tenants_);
+    return tenant_quantum_tokens * turn_scale_ * quantum_scale(num_unfinished_tenants_);
   }
   // The counter of an unknown tenant, and the least there is.
   double entry_tokens() const {
@@ -81,6 +86,7 @@ class FairShare {
   std::map<std::string, Account, std::less<>> accounts_;
   double most_served_tokens_ = 0.0;  // of all counters
   double level_tokens_ = 0.0;        // the level that equal service of all present tenants would give
+  double turn_scale_ = 1.0;
   std::int32_t num_unfinished_tenants_ = 0;
 };
 

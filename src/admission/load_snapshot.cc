@@ -61,6 +61,7 @@ void describe_groups(const LoadFacts& facts, std::span<SequenceFacts> sequences,
 void describe_tenants(const LoadFacts& facts, LoadSnapshot& load) {
   load.entry_tokens = facts.fair_share.entry_tokens();
   load.num_tenants = facts.fair_share.num_unfinished_tenants();
+  load.turn_scale = facts.fair_share.turn_scale();
   double recent_tokens = 0.0;
   for (const auto& [name, account] : facts.fair_share.accounts()) {
     recent_tokens += FairShare::recent_tokens(account, facts.now);
@@ -94,6 +95,7 @@ void LoadSnapshot::clear() {
   entry_tokens = 0.0;
   absent.clear();
   num_tenants = 0;
+  turn_scale = 1.0;
   seats = {};
 }
 
@@ -117,10 +119,11 @@ double LoadSnapshot::served_tokens(std::string_view tenant) const {
   return known != absent.end() ? known->served_tokens : entry_tokens;
 }
 
-bool LoadSnapshot::has_backlog() const {
-  return std::ranges::any_of(groups, [](const WaitingGroup& group) {
-    return group.num_sequences > 0 || group.running_prompts.num_tokens > 0;
-  });
+bool LoadSnapshot::has_backlog() const { return std::ranges::any_of(groups, &WaitingGroup::has_backlog); }
+
+bool LoadSnapshot::has_backlog(std::string_view tenant) const {
+  return std::ranges::any_of(
+      groups, [&](const WaitingGroup& group) { return group.tenant == tenant && group.has_backlog(); });
 }
 
 void describe_load(const LoadFacts& facts, std::span<SequenceFacts> sequences, LoadSnapshot& load) {

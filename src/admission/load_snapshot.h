@@ -28,6 +28,9 @@ struct WaitingGroup {
   PromptWork prefill_only, running_prefill_only;
   // Both, for each prompt that shorter ones need not wait for.
   std::vector<PromptWork> long_ones, running_long;
+
+  // Prompts are still to be computed.
+  bool has_backlog() const { return num_sequences > 0 || running_prompts.num_tokens > 0; }
 };
 
 struct AbsentTenant {
@@ -53,6 +56,7 @@ struct LoadSnapshot {
   double entry_tokens = 0.0;
   std::vector<AbsentTenant> absent;
   std::int32_t num_tenants = 0;  // with something unfinished
+  double turn_scale = 1.0;       // of FairShare
   SeatReservation seats;
 
   void clear();
@@ -64,8 +68,9 @@ struct LoadSnapshot {
   WaitingGroup& group(std::string_view tenant, std::int32_t priority, double served_tokens);
   // The tenant's account, or what it would begin with.
   double served_tokens(std::string_view tenant) const;
-  // Prompts are still to be computed.
+  // Prompts are still to be computed: anybody's, or the tenant's.
   bool has_backlog() const;
+  bool has_backlog(std::string_view tenant) const;
 };
 
 // The facts that a snapshot is made from.

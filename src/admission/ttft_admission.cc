@@ -34,16 +34,19 @@ Status TtftAdmission::check(const Request& request, TimePoint now) {
   prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
   const TtftEstimate estimate = estimate_ttft(load_, waiting_, request.tenant, request.priority, prompt,
                                               wants_prompt_only(request));
-  const bool underserved = is_underserved(load_, waiting_, request.tenant);
-  const double late_ms = excess_ms(estimate, target_ms,
-                                   slack_.targets(load_.has_backlog(), underserved, now));
+  const TtftSlack::Arrival arrival{.tenant = request.tenant,
+                                   .is_underserved = is_underserved(load_, waiting_, request.tenant),
+                                   .has_backlog = load_.has_backlog(),
+                                   .has_own_backlog = load_.has_backlog(request.tenant)};
+  const double late_ms = excess_ms(estimate, target_ms, slack_.targets(arrival, now));
   if (late_ms <= 0.0) return {};
-  slack_.note_refusal(now);
+  slack_.note_refusal(request.tenant, now);
   const double expected_ms = estimate.wait_ms + estimate.prefill_ms;
   return std::unexpected(Error{
       .kind = ErrorKind::kUnavailable,
-      .message = fmt::format("queue: the first token is expected after {:.1f} s, {:.1f} s is the limit now (--ttft-target-ms)",
-                             expected_ms / 1000, (expected_ms - late_ms) / 1000),
+      .message = fmt::format(
+          "queue: the first token is expected after {:.1f} s, {:.1f} s is the limit now (--ttft-target-ms)",
+          expected_ms / 1000, (expected_ms - late_ms) / 1000),
       .param = {},
       .retry_after_s = static_cast<std::int32_t>(std::clamp(std::ceil(late_ms / 1000), 1.0, 60.0))});
 }

@@ -25,7 +25,7 @@ struct Ahead {
 };
 
 double quantum_tokens(const LoadSnapshot& load, const WaitingConfig& config) {
-  return config.tenant_quantum_tokens * FairShare::quantum_scale(load.num_tenants);
+  return config.tenant_quantum_tokens * load.turn_scale * FairShare::quantum_scale(load.num_tenants);
 }
 
 // The part of a group that starts before a request of its class. `own_tokens`: what the request's tenant will

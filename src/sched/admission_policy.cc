@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "admission/ttft_target.h"
+#include "admission/turn_scale.h"
 #include "sched/scheduled_work.h"
 
 namespace kvasir::sched {
@@ -134,8 +135,19 @@ void AdmissionPolicy::exchange_places(const Ordered& started) {
   }
 }
 
+void AdmissionPolicy::begin_with(const admission::StepTimeModel& step_times) {
+  step_times_ = step_times;
+  scale_turns();
+}
+
 void AdmissionPolicy::observe_step(std::span<const ScheduledSequence> sequences, double milliseconds) {
   step_times_.observe(work_of(sequences), milliseconds);
+  scale_turns();
+}
+
+void AdmissionPolicy::scale_turns() {
+  fair_share_.set_turn_scale(
+      admission::turn_scale(step_times_, config_.waiting.tenant_quantum_tokens, config_.ttft_target_ms));
 }
 
 void AdmissionPolicy::observe_answer(const Sequence& sequence) {

@@ -62,7 +62,7 @@ class AdmissionPolicy {
   bool computes_prompts() const;
 
   const admission::StepTimeModel& step_times() const { return step_times_; }
-  void begin_with(const admission::StepTimeModel& step_times) { step_times_ = step_times; }
+  void begin_with(const admission::StepTimeModel& step_times);
   // A step in which all sequences ran all layers took this long.
   void observe_step(std::span<const ScheduledSequence> sequences, double milliseconds);
   // An answer has ended.
@@ -74,6 +74,7 @@ class AdmissionPolicy {
 
  private:
   double quantum_tokens() const { return fair_share_.quantum_tokens(config_.waiting.tenant_quantum_tokens); }
+  void scale_turns();
   double step_limit_ms(const admission::StepWork& decoding, TimePoint now) const;
   admission::StepRates step_rates(TimePoint now) const;
   void gather_prompts();
