@@ -93,6 +93,7 @@ Status check_names(const std::vector<ModelPlace>& places) {
 struct Measured {
   ModelInfo info;
   std::int64_t least_bytes = 0;  // that it runs with
+  std::int64_t process_bytes = 0;  // of these, for tokenizer, template and the program
 };
 
 Result<Measured> measure(const std::string& model, const EngineConfig& config) {
@@ -106,7 +107,8 @@ Result<Measured> measure(const std::string& model, const EngineConfig& config) {
   const CapacityRequest request{.context_tokens = std::min(wanted, capacity.config.context_length_tokens),
                                 .memory_bytes = config.memory_bytes};
   KVASIR_TRY(const CapacityPlan plan, plan_capacity(alone, capacity, request));
-  Measured measured{.info = describe_header(opened.source(), capacity.config), .least_bytes = plan.budget_bytes};
+  Measured measured{.info = describe_header(opened.source(), capacity.config), .least_bytes = plan.budget_bytes,
+                    .process_bytes = capacity.program_bytes};
   measured.info.weight_bytes = capacity.weights.resident_bytes();
   return measured;
 }
@@ -124,6 +126,7 @@ Result<std::vector<std::int64_t>> measure_all(std::vector<ModelPlace>& places, c
       continue;
     }
     place->described = std::move(measured->info);
+    place->config.process_bytes = measured->process_bytes;
     least.push_back(measured->least_bytes);
     ++place;
   }
@@ -207,7 +210,9 @@ Result<std::int32_t> share_memory(std::vector<ModelPlace>& places, const EngineC
   const std::int64_t spare_bytes = (budget_bytes - taken_bytes) / num_at_once;
   const auto turns = std::make_shared<StepTurn>();
   for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::int64_t process_bytes = places[i].config.process_bytes;
     EngineConfig& of_model = places[i].config = config;
+    of_model.process_bytes = process_bytes;
     of_model.guide_memory_bytes = guide_bytes;
     of_model.reserved_bytes = std::min(guide_bytes, spare_bytes);
     of_model.memory_bytes = least[i] + spare_bytes;

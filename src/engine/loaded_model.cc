@@ -137,6 +137,11 @@ std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& m
   return bytes;
 }
 
+// The program itself, without the weights.
+std::int64_t process_bytes_of(const EngineConfig& config, std::int64_t weight_bytes) {
+  return config.process_bytes > 0 ? config.process_bytes : std::max<std::int64_t>(0, rss_bytes() - weight_bytes);
+}
+
 // Of those that are packed: all but the table that rows are only looked up in.
 std::int64_t packed_tensor_bytes(const io::WeightSource& source) {
   std::int64_t bytes = 0;
@@ -242,15 +247,15 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   // exact.
   const std::int64_t available_bytes = available_memory_bytes();
   const std::int64_t still_to_come = later_bytes(config, model, source);
-  KVASIR_CHECKED(
-      plan_memory(config, model, packed_tensor_bytes(source), rss_bytes() + still_to_come, available_bytes));
+  KVASIR_CHECKED(plan_memory(config, model, packed_tensor_bytes(source),
+                             process_bytes_of(config, 0) + still_to_come, available_bytes));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_CHECKED(load_text(config, model.is_encoder, loaded));
   const auto weight_progress = [&](double fraction) { return say("weights", fraction).has_value(); };
   KVASIR_CHECKED(load_weights(config, model, weight_progress, loaded));
   const std::int64_t weight_bytes = loaded.model->weight_bytes();
-  const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + still_to_come;
+  const std::int64_t process_bytes = process_bytes_of(config, weight_bytes) + still_to_come;
   KVASIR_TRY(loaded.memory, plan_memory(config, model, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
