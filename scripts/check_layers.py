@@ -40,7 +40,9 @@ MAY_SEE = {
     "quant": {"base"},
     "tensor": {"base", "quant"},
     "kernels": {"base", "quant", "kv/cells/cell.h"},
-    "backend": {"base", "tensor", "quant", "kernels", "kv/cells/cell.h", "kv/cells/attention_scores.h"},
+    "backend": {"base", "tensor", "quant", "kernels", "kv/cells/cell.h", "kv/cells/attention_scores.h",
+                "backend/guarded"},
+    "backend/guarded": {"base", "tensor", "kernels", "backend", "kv/cells/cell.h", "kv/cells/attention_scores.h"},
     # Kernels have check_kernels.py besides.
     "backend/cuda/simt": {"base"},
     "backend/cuda/kernels": {"backend/cuda/simt", "kernels", "quant", "kv/cells/cell.h"},
@@ -83,6 +85,7 @@ MAY_USE = {
     "quant": set(),
     "kernels": {"libc", "immintrin.h", "arm_neon.h"},
     "backend": {"fmt/"},
+    "backend/guarded": {"libc", "fmt/"},
     "backend/cuda/simt": {"libc", "boost/context/", "cuda_fp16.h", "cuda_runtime.h"},
     "backend/cuda/kernels": set(),
     "backend/cuda/cases": {"libc"},

@@ -91,6 +91,7 @@ struct EngineConfig {
   // The limit for the first token of requests of class 0 and better, and thirty times as long for the classes
   // behind. A request that would miss it because of other requests is refused at once; 0: none is.
   std::int32_t ttft_target_ms = 0;
+  std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
   // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the
@@ -99,6 +100,9 @@ struct EngineConfig {
   // Engines with the same one run one step at a time between them; null: the engine has the cores for itself.
   std::shared_ptr<StepTurn> step_turn = {};
 };
+
+// Whether EngineConfig::device names one that is there. Errors: kUsage for a name that is none, kMachine.
+Status check_device(const std::string& device);
 
 // Layers that keep the same tokens.
 struct KvGroupInfo {
@@ -116,6 +120,7 @@ struct ModelInfo {
   std::int64_t num_layer_parameters =
       0;  // without embedding, head and the experts a token does not use: about the products of one prompt token
   std::int64_t weight_bytes = 0;
+  std::string device = "cpu";             // EngineConfig::device, or what KVASIR_DEVICE says
   std::string_view packed_cache = "off";  // "hit": the weights are a packed copy's; "written": one was made
   std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;

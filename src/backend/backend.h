@@ -11,6 +11,7 @@
 #include "backend/batch_input.h"
 #include "backend/experts.h"
 #include "backend/tensors.h"
+#include "base/aligned_buffer.h"
 #include "kernels/table.h"
 #include "kv/cells/attention_scores.h"
 #include "kvasir/result.h"
@@ -158,8 +159,13 @@ struct HeadOp {
   std::span<const std::int32_t> groups = {};
 };
 
-// Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is
-// complete. Nothing allocates between plan() and the next plan() once batch shapes repeat.
+// Called by one thread at a time. Ops work on the batch last given to plan(). Nothing allocates between plan() and the
+// next plan() once batch shapes repeat.
+//
+// Matrices, activations, Rows and the memory of cells are the device's: nobody but the backend reads or writes them.
+// Pointers into them are handles, to which offsets may be added. Norms, biases and tables of rows are the host's. The
+// calls that bring results home (host_row(), host_bytes(), read_cell(), measure_blocks(), non_finite_rows(),
+// step_scores()) wait for the ops before them; other ops may return before their result is complete.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -182,6 +188,17 @@ class Backend {
   virtual Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) = 0;
   // Once the matrices of the experts are made.
   virtual Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) = 0;
+  // For the cells of all layer groups.
+  virtual Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) = 0;
+
+  // All weights of a matrix as they are packed, until the next call of a member.
+  virtual std::span<const std::byte> host_bytes(const Matrix& matrix) = 0;
+  // A row's floats for the host to read and change, until the next plan(). Later ops may not see the changes.
+  virtual std::span<float> host_row(const Rows& rows, std::int64_t row) = 0;
+  virtual void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) = 0;
+  // The bytes of a cell in the format `to`, which is its own or a coarser one.
+  virtual void read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) = 0;
+  virtual void write_cell(std::span<const std::byte> bytes, std::byte* cell) = 0;
 
   // Fixes the batch of the coming ops: positions, attention tasks, rope tables. `batch` is borrowed until the
   // next plan().
@@ -189,10 +206,6 @@ class Backend {
 
   // Writes cells of `memory` anew in coarser formats. No target overlaps a source.
   virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) = 0;
-
-  // One cell in a coarser format, elsewhere.
-  virtual void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                            std::byte* target) = 0;
 
   virtual void measure_blocks(const MeasureBlocksOp& op) = 0;
 
@@ -233,8 +246,8 @@ class Backend {
   // logits = W norm(x): the head. Row i of the logits is of row rows[i] of those that are left.
   virtual void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) = 0;
 
-  // In place: logits * scale, then cap * tanh(logits / cap) where cap > 0. Both keep their order, but may make
-  // neighbours equal.
+  // In place, in what host_row() gave: logits * scale, then cap * tanh(logits / cap) where cap > 0. Both keep their
+  // order, but may make neighbours equal.
   virtual void scale_and_cap(std::span<float> logits, float scale, float cap) = 0;
 
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.

@@ -19,4 +19,15 @@ std::vector<std::string> host_isas();
 Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool,
                                                   Precision precision = Precision::kExact);
 
+// The names of devices, the usual one first: "cpu", and "guarded" (guarded/guarded_backend.h).
+std::vector<std::string> device_names();
+
+// Errors: kUsage for a name that is none, kMachine for a device that is not there. Empty is "cpu".
+Status check_device(const std::string& device);
+
+// The backend of a device, as make_cpu_backend() where that is "cpu" or empty. Errors: as check_device(), kUsage for
+// an `isa` that the host lacks.
+Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const std::string& isa, ThreadPool& pool,
+                                              Precision precision = Precision::kExact);
+
 }  // namespace kvasir::backend

@@ -12,8 +12,6 @@ namespace kvasir::backend {
 class Matrix {
  public:
   virtual ~Matrix() = default;
-  // All of its weights as they are packed, in one run of packed_bytes; empty where there are none yet.
-  virtual std::span<const std::byte> bytes() const { return {}; }
   std::int64_t num_rows = 0;
   std::int64_t row_length = 0;
   std::int64_t packed_bytes = 0;

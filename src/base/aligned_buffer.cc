@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "base/units.h"
 
 namespace kvasir {
@@ -63,6 +64,13 @@ Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes, PageSize p
   return AlignedBuffer(data, num_bytes, is_mapped ? rounded : 0);
 }
 
+AlignedBuffer AlignedBuffer::borrow(std::span<std::byte> bytes) {
+  CHECK(reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment == 0);
+  AlignedBuffer buffer(bytes.data(), std::ssize(bytes), 0);
+  buffer.is_borrowed_ = true;
+  return buffer;
+}
+
 void AlignedBuffer::populate(std::int64_t begin, std::int64_t end) {
 #ifdef MADV_POPULATE_WRITE
   if (mapped_bytes_ == 0 || begin >= end) return;
@@ -75,19 +83,21 @@ void AlignedBuffer::populate(std::int64_t begin, std::int64_t end) {
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
-      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
+      is_borrowed_(std::exchange(other.is_borrowed_, false)) {}
 
 AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(is_borrowed_, other.is_borrowed_);
   return *this;
 }
 
 AlignedBuffer::~AlignedBuffer() {
   if (mapped_bytes_ > 0) {
     munmap(data_, mapped_bytes_);
-  } else {
+  } else if (!is_borrowed_) {
     std::free(data_);
   }
 }

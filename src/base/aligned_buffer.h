@@ -28,6 +28,8 @@ class AlignedBuffer {
 
   // Error (kMachine) when the memory cannot be had, (kInternal) when num_bytes is negative.
   static Result<AlignedBuffer> allocate(std::int64_t num_bytes, PageSize pages = PageSize::kHuge);
+  // Bytes that somebody else owns and frees, after this. Requires: they start at a multiple of 64.
+  static AlignedBuffer borrow(std::span<std::byte> bytes);
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
@@ -35,7 +37,8 @@ class AlignedBuffer {
   std::span<std::byte> bytes() { return {data_, static_cast<std::size_t>(size_bytes_)}; }
 
   // Gives bytes [begin, end) physical memory before they are touched, where the system can (Linux 5.14), so
-  // that a later write does not wait for it. Contents stay. Requires: within the buffer.
+  // that a later write does not wait for it. Contents stay. Borrowed bytes are left as they are. Requires: within the
+  // buffer.
   void populate(std::int64_t begin, std::int64_t end);
 
   // The whole buffer as an array of T; a remainder smaller than T is left out.
@@ -50,7 +53,8 @@ class AlignedBuffer {
 
   std::byte* data_ = nullptr;
   std::int64_t size_bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;  // 0: from the heap
+  std::size_t mapped_bytes_ = 0;  // 0: from the heap, or borrowed
+  bool is_borrowed_ = false;
 };
 
 }  // namespace kvasir

@@ -263,7 +263,8 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
       .member("parameters", report.model.num_parameters)
       .member("weight_bytes", report.model.weight_bytes)
       .member("mode", options.engine.fast ? "fast" : "exact")
-      .end_object();
+      .end_object()
+      .member("device", report.model.device);
 }
 
 int print_bench_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,

@@ -95,6 +95,9 @@ void add_kv_log_option(CLI::App& verb, std::string& path) {
 }
 
 void add_weight_options(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--device", options.device,
+                  "Where the model runs: cpu, or guarded (the processor with memory that only its ops can touch, for tests)")
+      ->default_str("cpu");
   verb.add_flag(
       "--fast", options.fast,
       "Requantise the weights to int8 (W8A8, one scale per 256 inputs): faster prompts, more memory, slightly "
@@ -192,6 +195,10 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   EngineConfig config;
   config.num_threads = globals.threads;
   config.isa = globals.isa;
+  if (const Status device = check_device(options.device); !device) {
+    return make_error(device.error().kind, "--" + device.error().message, "device");
+  }
+  config.device = options.device;
   if (!globals.memory.empty()) {
     auto bytes = parse_bytes(globals.memory);
     if (!bytes) return make_error(ErrorKind::kUsage, "--memory: " + bytes.error().message, "memory");

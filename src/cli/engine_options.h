@@ -20,6 +20,7 @@ struct EngineOptions {
   std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
   std::string kv_type = "q12";
   bool fast = false;
+  std::string device;            // empty: the processor
   std::string quantize;  // empty: weights stay as they are
   std::string packed_cache;      // folder of packed copies; empty: the store's, for models in it
   bool no_packed_cache = false;
@@ -53,7 +54,7 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
-// --fast, --quantize, --add-special-tokens and --packed-cache: how the model's file is read.
+// --device, --fast, --quantize, --add-special-tokens and --packed-cache: where the model runs, how its file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);

@@ -40,7 +40,6 @@ constexpr auto kForeignFlags = std::to_array<ForeignName>({
     {"--context-size", "it is called --ctx here"},
     {"--mmproj", "text is all that models are asked for here: leave it out"},
     {"--enforce-eager", "leave it out"},
-    {"--device", "there is no GPU backend yet: leave it out"},
     {"--gpus", "there is no GPU backend yet: leave it out"},
     {"--main-gpu", "there is no GPU backend yet: leave it out"},
     {"-ngl", "there is no GPU backend yet: leave it out"},

@@ -14,7 +14,6 @@
 #include "cli/engine_options.h"
 #include "cli/machine_report.h"
 #include "cli/number_range.h"
-#include "cli/one_of.h"
 #include "cli/server_reserve.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
@@ -178,7 +177,6 @@ void add_plan(CLI::App& app, Context& context) {
   verb->add_option("--users", options->num_users, "Requests at the same time")
       ->transform(whole_number(1, 4096))
       ->capture_default_str();
-  verb->add_option("--device", "Where it would run; only the processor for now")->check(one_of({"cpu"}))->default_str("cpu");
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
   add_weight_options(*verb, options->engine);

@@ -81,6 +81,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object()
       .member("model", options.model)
+      .member("device", session.engine->model_info().device)
       .member("prompt_tokens", generation.usage.prompt_tokens)
       .member("completion_tokens", generation.usage.completion_tokens)
       .member("text", generation.text)

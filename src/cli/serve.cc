@@ -146,6 +146,7 @@ void announce(const Announced& models, const server::Server& server, const serve
     json.end_array().member("path", place.model).member("state", is_loaded ? "loaded" : "known").end_object();
   }
   json.end_array().member("memory", memory).member("url", url);
+  if (models.first != nullptr) json.member("device", models.first->model_info().device);
   if (grpc_port) json.member("grpc_port", *grpc_port);
   if (ollama_port) json.member("ollama_port", *ollama_port);
   json.member("example", curl).end_object();

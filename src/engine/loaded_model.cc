@@ -32,6 +32,11 @@ namespace kvasir {
 namespace {
 
 // The flag wins over the environment.
+std::string chosen_device(const EngineConfig& config) {
+  const char* forced = std::getenv("KVASIR_DEVICE");
+  return config.device.empty() && forced != nullptr ? forced : config.device;
+}
+
 std::string chosen_isa(const EngineConfig& config) {
   const char* forced = std::getenv("KVASIR_ISA");
   return config.isa.empty() && forced != nullptr ? forced : config.isa;
@@ -183,8 +188,8 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
                     const model::WeightProgress& progress, LoadedModel& loaded) {
   loaded.pool = std::make_unique<ThreadPool>(threads_of(config));
   KVASIR_TRY(loaded.backend,
-             backend::make_cpu_backend(chosen_isa(config), *loaded.pool,
-                                       config.fast ? backend::Precision::kFast : backend::Precision::kExact));
+             backend::make_backend(chosen_device(config), chosen_isa(config), *loaded.pool,
+                                   config.fast ? backend::Precision::kFast : backend::Precision::kExact));
   KVASIR_CHECKED(prepare_packed_copy(config, loaded));
   loaded.max_logit_rows = max_logit_rows(model);
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
@@ -201,7 +206,7 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
 Status reserve_memory(const EngineConfig& config, const model::ModelConfig& model, LoadedModel& loaded) {
   KVASIR_CHECKED(loaded.kv.validate());
   const std::int64_t bytes = loaded.kv.memory_bytes();
-  auto memory = AlignedBuffer::allocate(bytes);
+  auto memory = loaded.backend->make_cell_memory(bytes);
   if (!memory) {
     const std::optional<std::int64_t> left = free_address_bytes();
     const std::string reason = left ? fmt::format(" of the {} that ulimit -v leaves", format_bytes(*left)) : "";
@@ -225,12 +230,15 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
 
 }  // namespace
 
+Status check_device(const std::string& device) { return backend::check_device(device); }
+
 Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadProgress& progress) {
   const auto say = [&](const char* phase, double fraction) -> Status {
     if (!progress || progress(phase, fraction)) return {};
     return make_error(ErrorKind::kCancelled, "loading was stopped");
   };
   KVASIR_CHECKED(validate_limits(requested));
+  KVASIR_CHECKED(check_device(chosen_device(requested)));
   KVASIR_CHECKED(check_machine_has(requested.memory_bytes));
   LoadedModel loaded;
   KVASIR_CHECKED(say("open", 0.0));
@@ -261,6 +269,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
+  if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());
   std::ranges::copy(loaded.packed_copy.notices(), std::back_inserter(loaded.info.notices));

@@ -59,7 +59,7 @@ std::uint64_t packed_hash(backend::Backend& backend, DType dtype, backend::Matri
                           .data = reinterpret_cast<const std::byte*>(weights.bytes.data())};
   auto matrix = backend.make_matrix(tensor, use).value();
   backend.pack_rows(tensor, 0, *matrix);
-  return io::hash_bytes(matrix->bytes());
+  return io::hash_bytes(backend.host_bytes(*matrix));
 }
 
 std::uint64_t hash_of_all(backend::Precision precision) {
@@ -107,11 +107,11 @@ TEST(PackedLayout, IsAdoptedAsItIs) {
     auto packed = backend->make_matrix(tensor, use).value();
     backend->pack_rows(tensor, 0, *packed);
     EXPECT_EQ(backend->packed_size(tensor, use)->num_bytes, packed->packed_bytes);
-    const auto adopted = backend->adopt_matrix(tensor, use, packed->bytes());
+    const auto adopted = backend->adopt_matrix(tensor, use, backend->host_bytes(*packed));
     ASSERT_TRUE(adopted) << adopted.error().message;
-    EXPECT_EQ((*adopted)->bytes().data(), packed->bytes().data());
+    EXPECT_EQ(backend->host_bytes(**adopted).data(), backend->host_bytes(*packed).data());
     EXPECT_EQ((*adopted)->packed_bytes, packed->packed_bytes);
-    EXPECT_FALSE(backend->adopt_matrix(tensor, use, packed->bytes().first(64)));
+    EXPECT_FALSE(backend->adopt_matrix(tensor, use, backend->host_bytes(*packed).first(64)));
   }
 }
 

@@ -177,7 +177,7 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::make(
   }
   KVASIR_TRY(auto matrix, backend_.make_matrix(shape, part.use));
   KVASIR_CHECKED(fill(*matrix));
-  if (copy_ != nullptr) copy_->add(key, matrix->bytes());
+  if (copy_ != nullptr) copy_->add(key, backend_.host_bytes(*matrix));
   return matrix;
 }
 

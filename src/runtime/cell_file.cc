@@ -46,17 +46,13 @@ bool CellFile::fail(std::string_view what) {
 }
 
 bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_dim) {
-  const std::byte* bytes = memory_.cells + cell.offset();
-  if (cell.format() != copy.format()) {
-    coarser_.resize(static_cast<std::size_t>(kv::cell_bytes(copy.format(), head_dim)));
-    memory_.backend->convert_cell({bytes, cell.format()}, copy.format(), head_dim, coarser_.data());
-    bytes = coarser_.data();
-  }
   const std::int64_t end = kv::cell_bytes(copy.format(), head_dim);
+  bytes_.resize(static_cast<std::size_t>(end));
+  memory_.backend->read_cell({memory_.cells + cell.offset(), cell.format()}, copy.format(), head_dim, bytes_);
   errno = 0;
   for (std::int64_t done = 0; done < end;) {
     const ssize_t count =
-        pwrite(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
+        pwrite(file_, bytes_.data() + done, static_cast<std::size_t>(end - done), copy.offset() + done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return fail("written");
     done += count;
@@ -65,16 +61,17 @@ bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_d
 }
 
 bool CellFile::read(kv::KvCellRef copy, kv::KvCellRef cell, std::int32_t head_dim) {
-  std::byte* bytes = memory_.cells + cell.offset();
   const std::int64_t end = kv::cell_bytes(copy.format(), head_dim);
+  bytes_.resize(static_cast<std::size_t>(end));
   errno = 0;
   for (std::int64_t done = 0; done < end;) {
     const ssize_t count =
-        pread(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
+        pread(file_, bytes_.data() + done, static_cast<std::size_t>(end - done), copy.offset() + done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return fail("read");
     done += count;
   }
+  memory_.backend->write_cell(bytes_, memory_.cells + cell.offset());
   return true;
 }
 

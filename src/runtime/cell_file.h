@@ -46,7 +46,7 @@ class CellFile final : public kv::CellDisk {
   const int file_;
   const Memory memory_;
   std::function<void(std::string_view)> warn_;  // empty from the first failure on
-  std::vector<std::byte> coarser_;              // a cell on its way to the file
+  std::vector<std::byte> bytes_;                // a cell on its way to the file or from it
 };
 
 }  // namespace kvasir::runtime

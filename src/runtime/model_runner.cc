@@ -212,10 +212,10 @@ ModelRunner::LogitView ModelRunner::view_of(const model::Logits& logits, std::si
   const std::optional<std::int32_t> place = head_plan_.place(i);
   if (!place) return {};
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
-  LogitView view = {.logits = {logits.rows.row(*place), num_tokens}, .tile_maxima = {}};
+  LogitView view = {.logits = backend_.host_row(logits.rows, *place).first(num_tokens), .tile_maxima = {}};
   const std::optional<HeadPlan::Part> part = head_plan_.part_of(i);
   if (!part) {
-    view.tile_maxima = {logits.tile_maxima.row(*place), static_cast<std::size_t>(logits.tile_maxima.width)};
+    view.tile_maxima = backend_.host_row(logits.tile_maxima, *place);
     if (is_scaled && model_.scale_logits(view.logits)) view.tile_maxima = {};
     return view;
   }
@@ -236,8 +236,8 @@ void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t e
   for (std::size_t i = 0; i < chunk.size(); ++i) {
     const WantedRow& wanted = chunk[i];
     if (part.results[wanted.sequence].error) continue;
-    const float* row = rows.row(static_cast<std::int64_t>(i));
-    part.tasks[wanted.sequence].embedding->add(wanted.position, {row, static_cast<std::size_t>(rows.width)});
+    part.tasks[wanted.sequence].embedding->add(wanted.position,
+                                               backend_.host_row(rows, static_cast<std::int64_t>(i)));
   }
 }
 

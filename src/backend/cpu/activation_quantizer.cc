@@ -29,7 +29,7 @@ ActivationQuantizer::ActivationQuantizer(const kernels::KernelTable& kernels, co
       worker_rows_(static_cast<std::size_t>(pool.num_threads())) {}
 
 Result<std::unique_ptr<Activation>> ActivationQuantizer::make(std::int32_t max_rows, std::int32_t width,
-                                                              Readers readers) {
+                                                              Readers readers, MemorySource& memory) {
   auto activation = std::make_unique<CpuActivation>();
   activation->max_rows = max_rows;
   activation->width = width;
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Activation>> ActivationQuantizer::make(std::int32_t max_r
   const bool quantizes = width % kernels::kActivationBlock == 0 && readers.of_quantized;
   KVASIR_TRY(
       activation->memory,
-      AlignedBuffer::allocate(float_bytes + (quantizes ? kernels_.activation_bytes(width, max_rows) : 0)));
+      memory.allocate(float_bytes + (quantizes ? kernels_.activation_bytes(width, max_rows) : 0)));
   activation->floats = reinterpret_cast<float*>(activation->memory.data());
   if (quantizes) activation->quantized = activation->memory.data() + float_bytes;
   activation->floats_are_read = !quantizes || readers.of_floats;

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/cpu_tensors.h"
 #include "backend/cpu/step_rows.h"
+#include "backend/memory_source.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
@@ -24,7 +25,8 @@ class ActivationQuantizer {
   struct Readers {
     bool of_floats = false, of_quantized = false;
   };
-  Result<std::unique_ptr<Activation>> make(std::int32_t max_rows, std::int32_t width, Readers readers);
+  Result<std::unique_ptr<Activation>> make(std::int32_t max_rows, std::int32_t width, Readers readers,
+                                           MemorySource& memory);
 
   // Where a worker writes row `row` of `out` before it is quantised.
   float* float_row(const CpuActivation& out, std::int32_t row, int worker) {

@@ -11,9 +11,11 @@
 
 namespace kvasir::backend {
 
-CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision)
+CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision,
+                       MemorySource& memory)
     : kernels_(kernels),
       pool_(pool),
+      memory_(memory),
       prefetcher_(pool),
       quantizer_(kernels, pool, precision, rows_),
       matmuls_(kernels, pool, precision, prefetcher_),
@@ -27,7 +29,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
 CpuBackend::~CpuBackend() = default;
 
 Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor, MatrixUse use) {
-  return matmuls_.make_matrix(tensor, use);
+  return matmuls_.make_matrix(tensor, use, memory_);
 }
 
 void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
@@ -44,17 +46,18 @@ Result<PackedSize> CpuBackend::packed_size(const TensorView& tensor, MatrixUse u
 }
 
 Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
-  return quantizer_.make(max_rows, width, {matmuls_.reads_floats(width), matmuls_.reads_quantized(width)});
+  return quantizer_.make(max_rows, width, {matmuls_.reads_floats(width), matmuls_.reads_quantized(width)},
+                         memory_);
 }
 
 Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
-  KVASIR_TRY(auto buffer, AlignedBuffer::allocate(std::int64_t{max_rows} * width * 4));
+  KVASIR_TRY(auto buffer, memory_.allocate(std::int64_t{max_rows} * width * 4));
   row_buffers_.push_back(std::move(buffer));
   return Rows{.data = reinterpret_cast<float*>(row_buffers_.back().data()), .stride = width, .width = width};
 }
 
 Result<std::unique_ptr<ExpertRows>> CpuBackend::make_expert_rows(const ExpertShape& shape) {
-  return experts_.make_expert_rows(shape);
+  return experts_.make_expert_rows(shape, memory_);
 }
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
@@ -68,9 +71,23 @@ void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, 
   cells_.convert_cells(conversions, memory);
 }
 
-void CpuBackend::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                              std::byte* target) {
-  cells_.convert_cell(from, to, head_dim, target);
+void CpuBackend::write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) {
+  CHECK(std::ssize(floats) <= rows.width);
+  std::ranges::copy(floats, rows.row(row));
+}
+
+void CpuBackend::read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
+                           std::span<std::byte> out) {
+  CHECK(std::ssize(out) == kv::cell_bytes(to, head_dim));
+  if (from.format == to) {
+    std::copy_n(from.data, out.size(), out.data());
+  } else {
+    cells_.convert_cell(from, to, head_dim, out.data());
+  }
+}
+
+void CpuBackend::write_cell(std::span<const std::byte> bytes, std::byte* cell) {
+  std::ranges::copy(bytes, cell);
 }
 
 void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {

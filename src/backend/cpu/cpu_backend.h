@@ -17,15 +17,18 @@
 #include "backend/cpu/rope_executor.h"
 #include "backend/cpu/step_rows.h"
 #include "backend/cpu/weight_prefetcher.h"
+#include "backend/memory_source.h"
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::backend {
 
-// Borrows the table and the pool; both must outlive it. One caller at a time (the engine thread).
+// Borrows the table, the pool and the source of its memory; all must outlive it. One caller at a time (the engine
+// thread). An op is complete when it returns.
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision);
+  CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision,
+             MemorySource& memory = host_memory());
   ~CpuBackend() override;
 
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override;
@@ -36,10 +39,16 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
+  Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override { return memory_.allocate(num_bytes); }
+  std::span<const std::byte> host_bytes(const Matrix& matrix) override { return cpu(matrix).bytes(); }
+  std::span<float> host_row(const Rows& rows, std::int64_t row) override {
+    return {rows.row(row), static_cast<std::size_t>(rows.width)};
+  }
+  void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) override;
+  void read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) override;
+  void write_cell(std::span<const std::byte> bytes, std::byte* cell) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) override;
-  void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                    std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const EmbedOp& op, Rows x) override;
   void norm_in_place(Rows x, const Norm& norm) override;
@@ -78,6 +87,7 @@ class CpuBackend final : public Backend {
 
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
+  MemorySource& memory_;
   std::vector<AlignedBuffer> row_buffers_;
   StepRows rows_;
   WeightPrefetcher prefetcher_;

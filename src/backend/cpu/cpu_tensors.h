@@ -14,7 +14,8 @@ namespace kvasir::backend {
 // Groups of 16 rows in the kernel table's packing.
 class CpuMatrix final : public Matrix {
  public:
-  std::span<const std::byte> bytes() const override { return {packed, static_cast<std::size_t>(packed_bytes)}; }
+  // All of its weights, in one run.
+  std::span<const std::byte> bytes() const { return {packed, static_cast<std::size_t>(packed_bytes)}; }
 
   DType dtype = DType::kF32;
   std::int64_t num_groups = 0;

@@ -27,11 +27,13 @@ ExpertExecutor::ExpertExecutor(const kernels::KernelTable& kernels, ThreadPool& 
       grouped_(kernels, pool, matmuls),
       worker_rows_(static_cast<std::size_t>(pool.num_threads())) {}
 
-Result<std::unique_ptr<ExpertRows>> ExpertExecutor::make_expert_rows(const ExpertShape& shape) {
+Result<std::unique_ptr<ExpertRows>> ExpertExecutor::make_expert_rows(const ExpertShape& shape,
+                                                                     MemorySource& memory) {
   KVASIR_TRY(std::unique_ptr<CpuExpertRows> experts,
              CpuExpertRows::make(kernels_, shape,
                                  {.hidden = matmuls_.experts_read_floats(shape.hidden_size),
-                                  .intermediate = matmuls_.experts_read_floats(shape.intermediate_size)}));
+                                  .intermediate = matmuls_.experts_read_floats(shape.intermediate_size)},
+                                 memory));
   const auto widest = static_cast<std::size_t>(std::max(shape.hidden_size, shape.intermediate_size));
   for (std::vector<float>& row : worker_rows_) row.resize(std::max(row.size(), 2 * widest));
   parts_.reserve(2 * static_cast<std::size_t>(shape.num_experts));

@@ -12,6 +12,7 @@
 #include "backend/cpu/grouped_matmul.h"
 #include "backend/cpu/matmul_executor.h"
 #include "backend/cpu/step_rows.h"
+#include "backend/memory_source.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
@@ -29,7 +30,7 @@ class ExpertExecutor {
                  ActivationQuantizer& quantizer, StepRows& rows);
 
   // As Backend has them.
-  Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape);
+  Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape, MemorySource& memory);
   void route(const RouteOp& op, CpuExpertRows& experts);
   void add_experts(const ExpertMlpOp& op, const CpuActivation& in, CpuExpertRows& experts, Rows out);
   void add_gated(Rows gate_rows, Rows y, float scale, Rows out);

@@ -14,7 +14,7 @@ constexpr std::int32_t kTile = kernels::kTokensPerActivationTile;
 
 Result<GroupedActivation> GroupedActivation::make(const kernels::KernelTable& kernels, std::int32_t num_slots,
                                                   std::int32_t num_experts, std::int32_t width,
-                                                  bool reads_floats) {
+                                                  bool reads_floats, MemorySource& memory) {
   GroupedActivation made;
   made.width_ = width;
   made.offsets_.resize(static_cast<std::size_t>(num_experts));
@@ -29,7 +29,7 @@ Result<GroupedActivation> GroupedActivation::make(const kernels::KernelTable& ke
   const std::int64_t quantized_bytes = quantizes ? kernels.activation_bytes(width, num_slots) +
                                                        num_experts * kernels.activation_bytes(width, 1)
                                                  : 0;
-  KVASIR_TRY(made.memory_, AlignedBuffer::allocate(float_bytes + quantized_bytes));
+  KVASIR_TRY(made.memory_, memory.allocate(float_bytes + quantized_bytes));
   if (float_bytes > 0) made.floats_ = reinterpret_cast<float*>(made.memory_.data());
   if (quantizes) made.quantized_ = made.memory_.data() + float_bytes;
   return made;
@@ -49,17 +49,18 @@ void GroupedActivation::lay_out(const kernels::KernelTable& kernels,
 
 Result<std::unique_ptr<CpuExpertRows>> CpuExpertRows::make(const kernels::KernelTable& kernels,
                                                            const ExpertShape& shape,
-                                                           ReadsFloats reads_floats) {
+                                                           ReadsFloats reads_floats, MemorySource& memory) {
   CHECK(shape.num_experts <= kMaxExperts && shape.num_used <= shape.num_experts);
   auto made = std::make_unique<CpuExpertRows>();
   made->shape_ = shape;
   const std::int32_t num_slots = shape.max_rows * shape.num_used;
   KVASIR_TRY(made->in, GroupedActivation::make(kernels, num_slots, shape.num_experts, shape.hidden_size,
-                                               reads_floats.hidden));
+                                               reads_floats.hidden, memory));
   KVASIR_TRY(made->intermediate, GroupedActivation::make(kernels, num_slots, shape.num_experts,
-                                                         shape.intermediate_size, reads_floats.intermediate));
+                                                         shape.intermediate_size, reads_floats.intermediate,
+                                                         memory));
   const std::int64_t widest = std::max(2 * shape.intermediate_size, shape.hidden_size);
-  KVASIR_TRY(made->products_, AlignedBuffer::allocate(4 * num_slots * widest));
+  KVASIR_TRY(made->products_, memory.allocate(4 * num_slots * widest));
   const auto slots = static_cast<std::size_t>(num_slots);
   const auto experts = static_cast<std::size_t>(shape.num_experts);
   made->experts_.resize(slots);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/experts.h"
+#include "backend/memory_source.h"
 #include "base/aligned_buffer.h"
 #include "kernels/table.h"
 #include "kvasir/result.h"
@@ -19,7 +20,8 @@ class GroupedActivation {
  public:
   // Room for num_slots rows of `width` among num_experts experts. `reads_floats`: by a matrix of the experts.
   static Result<GroupedActivation> make(const kernels::KernelTable& kernels, std::int32_t num_slots,
-                                        std::int32_t num_experts, std::int32_t width, bool reads_floats);
+                                        std::int32_t num_experts, std::int32_t width, bool reads_floats,
+                                        MemorySource& memory);
 
   // Lays out the experts' rows: expert e has slots [first_slot[e], first_slot[e + 1]).
   void lay_out(const kernels::KernelTable& kernels, const std::vector<std::int32_t>& first_slot);
@@ -58,7 +60,8 @@ class CpuExpertRows final : public ExpertRows {
     bool intermediate = false;
   };
   static Result<std::unique_ptr<CpuExpertRows>> make(const kernels::KernelTable& kernels,
-                                                     const ExpertShape& shape, ReadsFloats reads_floats);
+                                                     const ExpertShape& shape, ReadsFloats reads_floats,
+                                                     MemorySource& memory);
 
   const ExpertShape& shape() const { return shape_; }
   // Where the choices of a row are written before group(): [num_used], experts ascending.

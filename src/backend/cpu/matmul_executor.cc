@@ -60,9 +60,10 @@ void MatmulExecutor::set_bytes(const std::byte* packed, CpuMatrix& matrix, Matri
   }
 }
 
-Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& tensor, MatrixUse use) {
+Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& tensor, MatrixUse use,
+                                                            MemorySource& memory) {
   KVASIR_TRY(auto matrix, lay_out(tensor, use));
-  KVASIR_TRY(matrix->memory, AlignedBuffer::allocate(matrix->packed_bytes));
+  KVASIR_TRY(matrix->memory, memory.allocate(matrix->packed_bytes));
   set_bytes(matrix->memory.data(), *matrix, use);
   return matrix;
 }

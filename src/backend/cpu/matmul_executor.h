@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/cpu_tensors.h"
 #include "backend/cpu/weight_prefetcher.h"
+#include "backend/memory_source.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
@@ -39,7 +40,7 @@ class MatmulExecutor {
       : kernels_(kernels), pool_(pool), precision_(precision), prefetcher_(prefetcher) {}
 
   // As Backend has them.
-  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use);
+  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use, MemorySource& memory);
   Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use,
                                                std::span<const std::byte> packed);
   Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const;

@@ -98,13 +98,14 @@ std::vector<float> PooledHead::product_of(const PooledLayer& layer, std::span<co
   const backend::BatchInput row{
       .token_ids = {&kNobodysToken, 1}, .sequences = {&slice, 1}, .runs_all_layers = false};
   backend_->plan(row, {});
-  std::ranges::copy(inputs, layer.in_row.data);
+  backend_->write_row(inputs, layer.in_row, 0);
   backend_->norm(layer.in_row, {}, *layer.in);
   const backend::MatmulOp product{.weight = layer.weight.get(),
                                   .bias = layer.bias.empty() ? nullptr : layer.bias.data(),
                                   .out = layer.out_row};
   backend_->matmul(*layer.in, {&product, 1});
-  return {layer.out_row.data, layer.out_row.data + layer.out_row.width};
+  const std::span<const float> outputs = backend_->host_row(layer.out_row, 0);
+  return {outputs.begin(), outputs.end()};
 }
 
 std::vector<float> PooledHead::embedding_of(std::vector<float> pooled) const {
@@ -119,10 +120,11 @@ std::vector<float> PooledHead::logits_of(std::vector<float> pooled) const {
     for (float& value : pooled) value = activated(activation_, value);
   }
   if (norm_.kind != backend::NormKind::kNone) {
-    const backend::Rows row{.data = pooled.data(),
-                            .stride = std::ssize(pooled),
-                            .width = static_cast<std::int32_t>(pooled.size())};
+    // The output's inputs are as wide; its step has one row, as the step before.
+    const backend::Rows& row = output_->in_row;
+    backend_->write_row(pooled, row, 0);
     backend_->norm_in_place(row, norm_.op());
+    std::ranges::copy(backend_->host_row(row, 0), pooled.begin());
   }
   return product_of(*output_, pooled);
 }
