@@ -73,7 +73,7 @@ class Logs(CommandLineTest):
         process = self.serve("--kv-log", "kv.db")
         with contextlib.closing(sqlite3.connect(self.folder / "kv.db")) as database:
             database.execute("DROP TABLE steps")
-        body = json.dumps({"prompt": [20] * 150, "max_tokens": 4, "kv_budget": 0.3}).encode()
+        body = json.dumps({"prompt": [20] * 150, "max_tokens": 4, "kv_budget": 0.3, "ignore_eos": True}).encode()
         request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=TIME_LIMIT_S):
             pass
