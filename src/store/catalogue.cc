@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ollama_name.h"
 #include "base/printable.h"
 
 namespace kvasir::store {
@@ -216,6 +217,7 @@ Result<Catalogue> Catalogue::parse(std::string_view toml, std::string_view sourc
 }
 
 const CatalogueEntry* Catalogue::find(std::string_view name) const {
+  name = without_ollama_library(name);
   const auto it = std::ranges::find(entries_, name, &CatalogueEntry::name);
   if (it != entries_.end()) return &*it;
   std::string_view family = name;

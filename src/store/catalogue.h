@@ -65,7 +65,8 @@ class Catalogue {
   const std::vector<CatalogueEntry>& entries() const { return entries_; }
   // The name that is pulled when none is given; empty when the text names none.
   const std::string& default_name() const { return default_name_; }
-  // By its whole name, or by the part before the colon, with ":latest" or alone, where one entry has it. Null: none.
+  // By its whole name, or by the part before the colon, with ":latest" or alone, where one entry has it; the address
+  // of Ollama's library may stand before it. Null: none.
   const CatalogueEntry* find(std::string_view name) const;
 
   // Takes over the entries of `other`, which `source` names; one of the same name replaces ours. Error

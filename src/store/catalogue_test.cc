@@ -38,6 +38,9 @@ TEST(Catalogue, BuiltInHasTheDefaultModelAndTheBaseModel) {
   const CatalogueEntry* gemma3 = catalogue->find("gemma3:270m");
   ASSERT_NE(gemma3, nullptr);
   EXPECT_FALSE(gemma3->has_chat_template);
+  EXPECT_EQ(catalogue->find("registry.ollama.ai/library/gemma3:270m"), gemma3);
+  EXPECT_EQ(catalogue->find("registry.ollama.ai/library/gemma3"), gemma3);
+  EXPECT_EQ(catalogue->find("registry.ollama.ai/ann/gemma3"), nullptr);
   EXPECT_EQ(std::get<PypiOrigin>(gemma3->origins.front()).packages.size(), 4u);
 }
 

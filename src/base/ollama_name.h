@@ -1,0 +1,16 @@
+// Names of models as Ollama's programs write them.
+#pragma once
+
+#include <string_view>
+
+namespace kvasir {
+
+// The name without the host and the folder of Ollama's own library, which its programs may write before it. A name
+// that has neither is as it was.
+constexpr std::string_view without_ollama_library(std::string_view name) {
+  constexpr std::string_view kLibrary = "registry.ollama.ai/library/";
+  if (name.starts_with(kLibrary)) name.remove_prefix(kLibrary.size());
+  return name;
+}
+
+}  // namespace kvasir
