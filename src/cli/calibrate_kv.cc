@@ -83,8 +83,8 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
 }
 
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
   Interruption interruption;
-  KVASIR_TRY(const std::string text, read_input_file(options.file));
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   const EngineOptions engine = {.ctx_tokens = kCalibrationWindowTokens,
                                 .max_num_seqs = 1,

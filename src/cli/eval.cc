@@ -45,10 +45,9 @@ struct Measurement {
 };
 
 // The windows come from the file alone; the engine then has just the room that one of them takes.
-Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals,
+Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals, const std::string& text,
                             std::int32_t max_windows, BlockedSignals& signals) {
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
-  KVASIR_TRY(const std::string text, read_input_file(options.file));
   Measurement measurement;
   KVASIR_TRY(measurement.session,
              open_text_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -84,8 +83,9 @@ int print_perplexity(const eval::Perplexity& result, const EngineStats& stats, c
 }
 
 Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
   Interruption interruption;
-  KVASIR_TRY(Measurement measurement, prepare(options, globals, options.num_windows, interruption.signals()));
+  KVASIR_TRY(Measurement measurement, prepare(options, globals, text, options.num_windows, interruption.signals()));
   ProgressReporter progress({.quiet = globals.quiet});
   const std::size_t num_windows = measurement.windows.size();
   const auto show = [&](const eval::Perplexity& so_far) {
@@ -118,9 +118,10 @@ Result<int> write_logits(const EvalOptions& options, const GlobalOptions& global
   }
   const std::int64_t ctx = options.engine.ctx_tokens;
   const std::int64_t max_windows = (options.num_tokens + ctx - 1) / ctx;
+  KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
   Interruption interruption;
   KVASIR_TRY(Measurement measurement,
-             prepare(options, globals, static_cast<std::int32_t>(max_windows), interruption.signals()));
+             prepare(options, globals, text, static_cast<std::int32_t>(max_windows), interruption.signals()));
   Engine& engine = *measurement.session.engine;
   const std::int64_t num_rows = limit_rows(measurement.windows, ctx, options.num_tokens);
   const std::int32_t vocab_size = engine.model_info().vocab_size;

@@ -84,8 +84,8 @@ std::string short_hash(const std::string& bytes) {
 
 class KvEvaluation {
  public:
-  KvEvaluation(const KvEvalOptions& options, const GlobalOptions& globals)
-      : options_(options), globals_(globals) {}
+  KvEvaluation(const KvEvalOptions& options, const GlobalOptions& globals, std::string text)
+      : options_(options), globals_(globals), text_(std::move(text)) {}
 
   Result<int> run() {
     KVASIR_CHECKED(open());
@@ -107,14 +107,12 @@ class KvEvaluation {
       return make_error(ErrorKind::kMachine,
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
-    KVASIR_TRY(const std::string text, read_input_file(options_.file));
-    KVASIR_TRY(const std::string subject, subject_of(text));
+    KVASIR_TRY(const std::string subject, subject_of(text_));
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
     KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
                                            options_.engine.kv_log));
-    text_ = text;
     max_tokens_ = session_.engine->model_info().max_model_len_tokens;
     return {};
   }
@@ -406,7 +404,10 @@ void add_eval_kv(CLI::App& eval, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
-  on_chosen(*verb, context, [options, &context] { return KvEvaluation(*options, context.options).run(); });
+  on_chosen(*verb, context, [options, &context]() -> Result<int> {
+    KVASIR_TRY(std::string text, read_input_file(options->file));  // a pipe may let it wait: signals end it
+    return KvEvaluation(*options, context.options, std::move(text)).run();
+  });
 }
 
 }  // namespace kvasir::cli

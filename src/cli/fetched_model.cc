@@ -42,4 +42,12 @@ Status fetch_if_missing(const std::string& model, const GlobalOptions& globals) 
   return {};
 }
 
+Status check_model_name(const std::string& model) {
+  const auto store = store::ModelStore::open_default();
+  if (!store || store::HubName::matches(model) || store->catalogue().find(model) != nullptr) return {};
+  const auto here = store->resolve(model);
+  if (!here) return std::unexpected(here.error());
+  return {};
+}
+
 }  // namespace kvasir::cli

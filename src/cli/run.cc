@@ -173,6 +173,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_CHECKED(check_sampling(options.sampling));
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<Guide> guide, make_guide(options.guide));
+  KVASIR_CHECKED(check_model_name(options.model));  // first: a prompt may wait for a pipe
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
   if (guide && !prompt) {
     return make_error(ErrorKind::kUsage, "--schema, --regex, --grammar, --choice: need a prompt, not a conversation", "schema");

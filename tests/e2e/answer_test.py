@@ -1,12 +1,14 @@
 """The output of run, tokenize, eval and bench when all is well."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
+import time
 import unittest
 
 import gguf_edit
-from command_line import GEMMA, INTERRUPTED, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, CommandLineTest
+from command_line import BAD_FILE, GEMMA, INTERRUPTED, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, CommandLineTest
 from gguf_edit import Gguf
 
 
@@ -103,6 +105,19 @@ class Run(CommandLineTest):
         self.assertEqual(self.answer("<|im_end|>", "--raw")["prompt_tokens"], 1)
         self.assertEqual(self.answer("<|im_end|>", "--raw", "--special")["prompt_tokens"], 1)
         self.assertGreater(self.answer("<|im_end|>", "--raw", "--no-special")["prompt_tokens"], 1)
+
+    def test_a_model_that_is_not_here_is_said_before_stdin_is_read(self):
+        self.assertIn("no model is called 'nothere'", self.kvasir("run", "nothere", expect=BAD_FILE).stderr)
+
+    def test_a_text_that_comes_by_a_pipe_holds_up_no_signal(self):
+        os.mkfifo(self.folder / "pipe")
+        for verb in (("eval", "ppl"), ("eval", "kv", "--report", "r"), ("calibrate-kv",)):
+            with self.subTest(verb):
+                process = self.start(*verb, LLAMA, "--file", "pipe")
+                time.sleep(0.5)
+                self.assertIsNone(process.poll())
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(10), -signal.SIGTERM)
 
     def test_model_without_template_continues_the_text(self):
         done = self.kvasir("run", GEMMA, "in the", "--max-tokens", "4")
