@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "grammar/regex/derivatives.h"
+#include "grammar/schema/empty_place.h"
 #include "grammar/schema/evaluator.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/lowering.h"
@@ -37,7 +38,8 @@ bool read_without(const JsonValue& root, const SchemaOptions& options, std::set<
   if (store.is_exhausted()) {
     report.refused.push_back({.reason = "the schema makes too many states"});
   } else if (report.refused.empty() && builder.finish(*start).rules.empty()) {
-    report.refused.push_back({.reason = "nothing satisfies the schema"});
+    const JsonValue& place = empty_place(root, store, options);
+    report.refused.push_back({place.pointer(), place.key, "nothing satisfies the schema"});
   }
   return true;
 }

@@ -21,7 +21,8 @@ struct SchemaReport {
 };
 
 // Reads the whole schema: behind a keyword that is refused it goes on as if the keyword were not there, 32 times at
-// most. A schema that nothing satisfies is refused at its root. Thread-safe.
+// most. A schema that nothing satisfies is refused where
+// empty_place() says. Thread-safe.
 // kUsage: the text is no JSON, or no schema.
 Result<SchemaReport> check_schema(std::string_view schema, const SchemaOptions& options = {});
 

@@ -44,6 +44,9 @@ TEST(SchemaCheck, RefusesWhatNothingSatisfies) {
   ASSERT_TRUE(report.has_value());
   ASSERT_EQ(report->refused.size(), 1U);
   EXPECT_EQ(report->refused[0].reason, "nothing satisfies the schema");
+  const auto member = check_schema(R"({"type":"object","required":["a"],"properties":{"a":{"enum":[]}}})");
+  ASSERT_TRUE(member.has_value());
+  EXPECT_EQ(pointers_of(member->refused), std::vector<std::string>{"/properties/a"});
   EXPECT_FALSE(check_schema("{").has_value());
 }
 

@@ -1,6 +1,12 @@
 #include "grammar/schema/json_schema.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/printable.h"
 #include "grammar/regex/derivatives.h"
+#include "grammar/schema/empty_place.h"
 #include "grammar/schema/evaluator.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/lowering.h"
@@ -15,7 +21,14 @@ Result<SchemaGrammar> grammar_from_schema(TermStore& store, std::string_view sch
   SchemaLowering lowering(evaluator, builder, options);
   KVASIR_TRY(const RuleId start, lowering.lower_document(evaluator.name_of(*root)));
   if (store.is_exhausted()) return make_error(ErrorKind::kUnmet, "the schema makes too many states");
-  return SchemaGrammar{.grammar = builder.finish(start), .ignored = evaluator.notes().ignored};
+  SchemaGrammar made = {.grammar = builder.finish(start), .ignored = evaluator.notes().ignored};
+  if (made.grammar.rules.empty()) {
+    const std::string place = empty_place(*root, store, options).pointer();
+    if (!place.empty()) {
+      return make_error(ErrorKind::kUsage, fmt::format("'{}': nothing satisfies the schema", printable_line(place)));
+    }
+  }
+  return made;
 }
 
 }  // namespace kvasir::grammar

@@ -13,8 +13,8 @@
 namespace kvasir::grammar {
 
 struct SchemaGrammar {
-  Grammar grammar;                 // without rules: nothing satisfies the schema
-  std::set<std::string> ignored;   // pointers of formats that no draft defines
+  Grammar grammar;                 // without rules: nothing satisfies the schema, and no part of it is at fault
+  std::set<std::string> ignored;   // pointers of formats that no draft defines, and of draft 3's `required`
 };
 
 // Texts of values that satisfy the schema; never others. Drafts 4 to 7 and 2020-12. Narrower than the schema: blanks

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -251,11 +252,42 @@ TEST(JsonSchema, FaultsAreNamedByTheirPlace) {
            {R"({"pattern":"(a"})", "'/pattern': pattern '(a', character 2: a group has no end"},
            {R"({"a":1,"a":2})", "/a: this key is there twice"},
            {R"({"$ref":"#"})", "'': the schema refers to itself and takes nothing on the way"},
-           {R"({"type":"string","enum":[1]})", "the guide has no text: nothing satisfies it"}}) {
+           {R"({"type":"string","enum":[1]})", "the guide has no text: nothing satisfies it"},
+           {R"({"$schema":"http://json-schema.org/draft-03/schema#","divisibleBy":3})",
+            "'/$schema': drafts before 4 are not supported"},
+           {R"({"$schema":"http://json-schema.org/draft-03/schema#","$ref":"#/a","a":{}})", "'/$schema': drafts before 4"}}) {
     const auto grammar = compile(schema);
     ASSERT_FALSE(grammar.has_value()) << schema;
     EXPECT_NE(grammar.error().message.find(wanted), std::string::npos) << grammar.error().message;
   }
+}
+
+TEST(JsonSchema, APartThatNothingSatisfiesIsNamed) {
+  for (const auto& [schema, place] : std::map<std::string_view, std::string_view>{
+           {R"({"type":"object","required":["a","b"],"properties":{"a":{},"b":{"type":"integer","minimum":5,"maximum":4}}})",
+            "/properties/b"},
+           {R"({"type":"object","required":["a"],"properties":{"a":false}})", "/properties/a"},
+           {R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#/$defs/s"}},"$defs":{"s":{"enum":[]}}})", "/$defs/s"},
+           {R"({"type":"array","minItems":1,"items":{"type":"string","minLength":3,"maxLength":2}})", "/items"},
+           {R"({"type":"array","minItems":1,"prefixItems":[{"not":{}}]})", "/prefixItems/0"},
+           {R"({"allOf":[{"type":"string"},{"allOf":[{},false]}]})", "/allOf/1/allOf/1"},
+           {R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})", "/properties/a"}}) {
+    const auto grammar = compile(schema);
+    ASSERT_FALSE(grammar.has_value()) << schema;
+    EXPECT_EQ(grammar.error().message, "'" + std::string(place) + "': nothing satisfies the schema") << schema;
+  }
+  // No part is at fault alone.
+  const auto grammar = compile(R"({"allOf":[{"type":"string"},{"type":"null"}]})");
+  ASSERT_FALSE(grammar.has_value());
+  EXPECT_EQ(grammar.error().message, "the guide has no text: nothing satisfies it");
+}
+
+TEST(JsonSchema, TellsWhatIsIgnored) {
+  TermStore store;
+  const auto made = grammar_from_schema(
+      store, R"({"properties":{"a":{"format":"color"},"b":{"format":"date"},"c":{"required":true}}})");
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->ignored, (std::set<std::string>{"/properties/a/format", "/properties/c/required"}));
 }
 
 }  // namespace

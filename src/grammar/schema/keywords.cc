@@ -16,9 +16,21 @@ struct KeywordRule {
   Status (*read)(KeywordContext& context, const JsonValue& keyword);
 };
 
+// Keywords of drafts before 4, such as divisibleBy, would be passed over.
+Status read_dialect(KeywordContext& context, const JsonValue& keyword) {
+  if (!keyword.is_string()) return {};
+  for (const std::string_view draft : {"draft-00", "draft-01", "draft-02", "draft-03"}) {
+    if (keyword.text.contains(draft)) {
+      return context.fail(keyword, "drafts before 4 are not supported", ErrorKind::kUnmet);
+    }
+  }
+  return {};
+}
+
 // In this order members come in the answer: the schema's own first.
 const std::vector<KeywordRule>& keyword_rules() {
   static const std::vector<KeywordRule> kRules = {
+      {{"$schema"}, &read_dialect},
       {{"type"}, &keyword::read_type},
       {{"enum"}, &keyword::read_enum},
       {{"const"}, &keyword::read_const},
@@ -72,7 +84,7 @@ std::uint64_t rules_of(const JsonValue& schema) {
 bool is_annotation(std::string_view keyword) {
   static constexpr std::array kAnnotations = std::to_array<std::string_view>(
       {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment",
-       "contentEncoding", "contentMediaType", "contentSchema", "$schema", "$id", "id", "$anchor", "$dynamicAnchor",
+       "contentEncoding", "contentMediaType", "contentSchema", "$id", "id", "$anchor", "$dynamicAnchor",
        "$recursiveAnchor", "$vocabulary", "$defs", "definitions", "then", "else", "additionalItems", "minContains",
        "maxContains"});
   return std::ranges::find(kAnnotations, keyword) != kAnnotations.end();
@@ -99,7 +111,7 @@ Status read_keywords(KeywordContext& context) {
   for (std::size_t i = 0; i < keyword_rules().size(); ++i) {
     if ((rules >> i & 1) == 0) continue;
     const KeywordRule& rule = keyword_rules()[i];
-    if (is_reference_alone && rule.keywords[0] != "$ref") continue;
+    if (is_reference_alone && rule.keywords[0] != "$ref" && rule.keywords[0] != "$schema") continue;
     for (const std::string_view name : rule.keywords) {
       const JsonValue* value = context.find(name);
       if (value == nullptr) continue;

@@ -69,7 +69,10 @@ Status read_members(KeywordContext& context, const JsonValue&) {
 }
 
 Status read_required(KeywordContext& context, const JsonValue& keyword) {
-  if (keyword.is_bool()) return {};  // draft 3's
+  if (keyword.is_bool()) {  // draft 3's
+    context.evaluator().note_ignored(keyword);
+    return {};
+  }
   KVASIR_TRY(std::vector<std::string> keys, keys_of(context, keyword));
   return context.add_objects({.required = std::move(keys)});
 }

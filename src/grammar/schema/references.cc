@@ -47,7 +47,7 @@ bool holds_data(std::string_view key) {
 References::References(const JsonValue& root) : root_(root) {
   const JsonValue* schema = root.find("$schema");
   if (schema != nullptr && schema->is_string()) {
-    for (const std::string_view draft : {"draft-03", "draft-04", "draft-05", "draft-06", "draft-07"}) {
+    for (const std::string_view draft : {"draft-04", "draft-05", "draft-06", "draft-07"}) {
       if (schema->text.find(draft) != std::string::npos) draft_ = SchemaDraft::kUpTo7;
     }
   }
