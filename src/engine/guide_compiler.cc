@@ -139,9 +139,10 @@ Result<CompiledGuide> GuideCompiler::try_compile(const Guide& guide) {
   }
   auto store = guide.tools ? std::make_unique<grammar::TermStore>(grammar::kMaxToolTerms)
                            : std::make_unique<grammar::TermStore>();
-  KVASIR_TRY(grammar::Grammar rules, grammar_of(guide, *tokenizer_, *store));
+  KVASIR_TRY(GuideGrammar rules, grammar_of(guide, *tokenizer_, *store));
   KVASIR_TRY(CompiledGuide compiled,
-             grammar::CompiledGrammar::create(std::move(store), std::move(rules), vocabulary()));
+             grammar::CompiledGrammar::create(std::move(store), std::move(rules.grammar), vocabulary(), {},
+                                              std::move(rules.ignored)));
   if (compiled->must_end(compiled->start())) return make_error(ErrorKind::kUsage, "only the empty text fulfils it");
   return compiled;
 }

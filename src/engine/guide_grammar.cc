@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "grammar/ebnf/ebnf_grammar.h"
 #include "grammar/ir/grammar_builder.h"
@@ -32,6 +33,7 @@ constexpr std::size_t kMaxSchemaBytes = 1 << 20;
 constexpr std::size_t kMaxGrammarBytes = 256 << 10;
 constexpr std::size_t kMaxRegexBytes = 16 << 10;
 constexpr std::size_t kMaxChoices = 10'000;
+constexpr std::size_t kMaxIgnored = 16;  // keywords that are told
 constexpr std::uint32_t kMaxBlanks = 8;  // behind reasoning
 
 Status check_size(std::string_view name, std::size_t size, std::size_t most) {
@@ -102,11 +104,16 @@ grammar::SchemaOptions schema_options(const Guide& guide) {
           .closes_objects = guide.is_strict};
 }
 
-Result<grammar::Grammar> grammar_of_schema(const Guide& guide, TermStore& store) {
+Result<GuideGrammar> grammar_of_schema(const Guide& guide, TermStore& store) {
   KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
   KVASIR_TRY(grammar::SchemaGrammar made,
              grammar::grammar_from_schema(store, guide.text, schema_options(guide)));
-  return std::move(made.grammar);
+  GuideGrammar found = {.grammar = std::move(made.grammar)};
+  for (const std::string& pointer : made.ignored) {
+    if (found.ignored.size() == kMaxIgnored) break;
+    found.ignored.push_back(printable(pointer));
+  }
+  return found;
 }
 
 grammar::TokenNames token_names(const text::Tokenizer& tokenizer) {
@@ -129,7 +136,6 @@ Result<grammar::Grammar> grammar_of_answer(const Guide& guide, const text::Token
   if (!guide.excluded.empty()) {
     return make_error(ErrorKind::kUnmet, "texts can be excluded from regular expressions and choices alone");
   }
-  if (guide.kind == Guide::Kind::kJsonSchema) return grammar_of_schema(guide, store);
   KVASIR_CHECKED(check_size("grammar", guide.text.size(), kMaxGrammarBytes));
   if (guide.kind == Guide::Kind::kStructuralTag) {
     return grammar::grammar_from_structural_tag(
@@ -240,11 +246,20 @@ class ReasoningPrefix {
 
 }  // namespace
 
-Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
-  if (guide.tools) return grammar_beside_calls(guide, control_tokens(tokenizer), store);
-  KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, tokenizer, store));
+Result<GuideGrammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
+  GuideGrammar found;
+  if (guide.tools) {
+    KVASIR_TRY(found.grammar, grammar_beside_calls(guide, control_tokens(tokenizer), store));
+    return found;
+  }
+  if (guide.kind == Guide::Kind::kJsonSchema && guide.excluded.empty()) {
+    KVASIR_TRY(found, grammar_of_schema(guide, store));
+  } else {
+    KVASIR_TRY(found.grammar, grammar_of_answer(guide, tokenizer, store));
+  }
+  grammar::Grammar& grammar = found.grammar;
   if (guide.reasoning && !grammar.rules.empty()) ReasoningPrefix(tokenizer, store, grammar).add(*guide.reasoning);
-  return grammar;
+  return found;
 }
 
 }  // namespace kvasir

@@ -1,6 +1,9 @@
 // The grammar of a guide.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "grammar/ir/grammar.h"
 #include "grammar/regex/term_store.h"
 #include "text/tokenizer.h"
@@ -9,8 +12,13 @@
 
 namespace kvasir {
 
+struct GuideGrammar {
+  grammar::Grammar grammar;
+  std::vector<std::string> ignored;  // as grammar::ignored_keywords() has it
+};
+
 // Errors: kUsage for a guide that is wrong, kUnmet for one that is not supported or beyond a limit. Neither names the
 // guide's field.
-Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, grammar::TermStore& store);
+Result<GuideGrammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, grammar::TermStore& store);
 
 }  // namespace kvasir

@@ -22,10 +22,12 @@ std::size_t size_bytes_of(const Grammar& grammar) {
 }  // namespace
 
 CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar,
-                                 std::shared_ptr<const Vocabulary> vocabulary, const Limits& limits)
+                                 std::shared_ptr<const Vocabulary> vocabulary, const Limits& limits,
+                                 std::vector<std::string> ignored)
     : limits_(limits),
       vocabulary_(std::move(vocabulary)),
       grammar_(std::move(grammar)),
+      ignored_(std::move(ignored)),
       terms_(std::move(terms)),
       derivatives_(*terms_),
       states_(*terms_, derivatives_),
@@ -46,15 +48,17 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar gramm
 
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(
     std::unique_ptr<TermStore> terms, Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary,
-    const Limits& limits) {
+    const Limits& limits, std::vector<std::string> ignored) {
   if (grammar.rules.empty()) return make_error(ErrorKind::kUsage, "the guide has no text: nothing satisfies it");
   std::shared_ptr<const CompiledGrammar> compiled(
-      new CompiledGrammar(std::move(terms), std::move(grammar), std::move(vocabulary), limits));
+      new CompiledGrammar(std::move(terms), std::move(grammar), std::move(vocabulary), limits, std::move(ignored)));
   if (compiled->is_exhausted()) {
     return make_error(ErrorKind::kUnmet, fmt::format("the guide has more than {} states", limits.max_terms));
   }
   return compiled;
 }
+
+const std::vector<std::string>& ignored_keywords(const CompiledGrammar& guide) { return guide.ignored_; }
 
 void CompiledGrammar::note_exhaustion() const {
   if (terms_->is_exhausted() || rows_.is_exhausted()) is_exhausted_.store(true, std::memory_order_relaxed);

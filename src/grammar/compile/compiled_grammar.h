@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "grammar/bitmask.h"
 #include "grammar/compile/config.h"
 #include "grammar/compile/config_store.h"
+#include "grammar/compile/ignored_keywords.h"
 #include "grammar/compile/mask_store.h"
 #include "grammar/compile/recorded_terminal.h"
 #include "grammar/compile/row_store.h"
@@ -36,10 +38,12 @@ namespace kvasir::grammar {
 // Thread safety: all functions may be called from any thread. Answers that are remembered take no lock.
 class CompiledGrammar {
  public:
+  // `ignored`: what ignored_keywords() will say.
   // kUsage: the grammar has no text. kUnmet: it passes a limit, which the message names.
   static Result<std::shared_ptr<const CompiledGrammar>> create(std::unique_ptr<TermStore> terms, Grammar grammar,
                                                                std::shared_ptr<const Vocabulary> vocabulary,
-                                                               const Limits& limits = {});
+                                                               const Limits& limits = {},
+                                                               std::vector<std::string> ignored = {});
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // The tokens as they follow the config.
@@ -91,8 +95,9 @@ class CompiledGrammar {
   std::size_t size_bytes() const;
 
  private:
+  friend const std::vector<std::string>& ignored_keywords(const CompiledGrammar& guide);
   CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary,
-                  const Limits& limits);
+                  const Limits& limits, std::vector<std::string> ignored);
   ConfigId intern(const Config& config) const;
   // All below: with mutex_ held.
   ConfigId compute_advance(ConfigId config, TokenId token) const;
@@ -115,6 +120,7 @@ class CompiledGrammar {
   Limits limits_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   Grammar grammar_;
+  std::vector<std::string> ignored_;
   ConfigId start_ = 0;
   ConfigId first_start_ = 0;
   mutable std::atomic<bool> is_exhausted_ = false;

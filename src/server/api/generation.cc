@@ -1,13 +1,17 @@
 #include "server/api/generation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/printable.h"
 #include "engine/kv_params.h"
 #include "engine/stop_token.h"
+#include "grammar/compile/ignored_keywords.h"
 #include "server/api/api_context.h"
 #include "server/api/warnings.h"
 
@@ -50,6 +54,16 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std
 void refuse(http::ResponseWriter& writer, const ApiError& error, observe::RefusalLog& refusals) {
   if (error.status == 503 || error.status == 429) refusals.note(error.message, observe::RefusalLog::Clock::now());
   writer.respond(error_response(error, writer.request()));
+}
+
+// Keywords of the guide's schema that rule nothing out.
+void warn_of_ignored(const Guide& guide, const CompiledGuide& compiled, http::ResponseWriter& writer) {
+  if (compiled == nullptr) return;
+  Warnings warnings;
+  for (const std::string& pointer : grammar::ignored_keywords(*compiled)) {
+    warnings.add(fmt::format("{}: '{}' is ignored: JSON Schema does not define its value", guide.field, pointer));
+  }
+  add_warnings(warnings, writer);
 }
 
 }  // namespace
@@ -147,6 +161,7 @@ void Generation::on_guide(Result<CompiledGuide> compiled) {
     return fail_with(std::move(compiled).error());
   } else {
     for (Request& request : requests_) request.compiled_guide = *compiled;
+    warn_of_ignored(*requests_.front().guide, *compiled, *parts_.writer);
   }
   submitted_at_ = Clock::now();
   begin_submitting();
