@@ -14,6 +14,10 @@ std::uint64_t transition_key(ConfigId config, TokenId token) {
   return std::uint64_t{config} << 32 | static_cast<std::uint32_t>(token);
 }
 
+// Memory that the allocator gives for ten bytes of elements: lists have room for more, and each has a header. Measured
+// over the 200 largest schemas of MaskBench's dev set: 78.8 MiB for 56.5.
+constexpr std::size_t kAllocatedTenths = 14;
+
 std::size_t size_bytes_of(const Grammar& grammar) {
   return grammar.nodes.size() * (sizeof(Node) + sizeof(std::int32_t)) + grammar.terminals.size() * sizeof(Terminal) +
          grammar.rules.size() * sizeof(Rule) + grammar.loops.size() * sizeof(Loop);
@@ -381,8 +385,9 @@ std::size_t CompiledGrammar::kept_bytes() const {
 std::size_t CompiledGrammar::size_bytes() const {
   const std::size_t kept = kept_bytes();
   const std::lock_guard lock(mutex_);
-  return kept + size_bytes_of(grammar_) + terms_->size_bytes() + derivatives_.size_bytes() + states_.size_bytes() +
-         rows_.size_bytes() + configs_.size_bytes();
+  const std::size_t elements = kept + size_bytes_of(grammar_) + terms_->size_bytes() + derivatives_.size_bytes() +
+                               states_.size_bytes() + rows_.size_bytes() + configs_.size_bytes();
+  return elements * kAllocatedTenths / 10;
 }
 
 }  // namespace kvasir::grammar
