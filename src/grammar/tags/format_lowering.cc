@@ -71,6 +71,9 @@ Result<Part> FormatLowering::schema(const JsonValue& schema) {
   SchemaEvaluator evaluator(schema, store_, derivatives_);
   SchemaLowering lowering(evaluator, builder_, options_.schema);
   const auto rule = lowering.lower(evaluator.name_of(schema));
+  if (!rule && rule.error().message.starts_with("'/")) {  // the place within the schema
+    return make_error(rule.error().kind, "structural tag, " + rule.error().message);
+  }
   if (!rule) return tag_fault_of(schema, rule.error());
   return builder_.rule(*rule);
 }

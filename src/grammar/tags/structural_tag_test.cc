@@ -101,7 +101,7 @@ TEST(StructuralTag, FaultsAreNamedByTheirPlace) {
   for (const auto& [format, wanted] : std::map<std::string_view, std::string_view>{
            {R"({"type":"sequence","elements":[{"type":"const_string"}]})", "'/format/elements/0': 'value' is missing"},
            {R"({"type":"poem"})", "'/format': the format 'poem' is not supported"},
-           {R"({"type":"json_schema","json_schema":{"type":"strin"}})", "'/format/json_schema"},
+           {R"({"type":"json_schema","json_schema":{"type":"strin"}})", "structural tag, '/format/json_schema/type': 'strin' is no type"},
            {R"({"type":"grammar","grammar":"root ::= x"})", "'/format/grammar': grammar, line 1, column 10: there is no rule 'x'"},
            {R"({"type":"regex","pattern":"("})", "'/format/pattern': pattern '(', character 1"},
            {R"({"type":"any_text","max_tokens":5})", "'/format/max_tokens': a limit of tokens is not supported"},
