@@ -18,7 +18,7 @@ class Run(CommandLineTest):
 
     def test_json_has_every_field(self):
         answer = self.answer("Hello", "--temperature", "0")
-        self.assertEqual(list(answer), ["model", "prompt_tokens", "completion_tokens", "text", "token_ids",
+        self.assertEqual(list(answer), ["model", "device", "prompt_tokens", "completion_tokens", "text", "token_ids",
                                         "finish_reason", "timing", "memory"])
         self.assertEqual(answer["model"], LLAMA)
         self.assertEqual(len(answer["token_ids"]), answer["completion_tokens"])
@@ -248,7 +248,7 @@ class Measure(CommandLineTest):
     def test_bench_works_without_tokenizer(self):
         report = self.json("bench", NO_TOKENIZER, "--prompt", "16", "--gen", "8", "--depth", "0,20", "--batch", "1,3",
                            "--repeat", "2")
-        self.assertEqual(list(report), ["machine", "build", "model", "limits", "results"])
+        self.assertEqual(list(report), ["machine", "build", "model", "device", "limits", "results"])
         self.assertEqual(list(report["limits"]), ["read_gb_s", "int8_gmac_s", "fp32_gflop_s"])
         shapes = [(r["test"], r["n_prompt"], r["n_gen"], r["depth"], r["batch"]) for r in report["results"]]
         self.assertEqual(shapes, [("prompt", 16, 0, 0, 1), ("generation", 0, 8, 0, 1), ("generation", 0, 8, 0, 3),
