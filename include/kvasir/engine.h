@@ -43,7 +43,7 @@ struct EngineConfig {
   std::int32_t max_num_batched_tokens = 0;  // 0: 512, and up to 2048 for a mixture of experts
   std::int64_t memory_bytes = 0;     // weights, KV, workspace; 0: half of what is free, more for a large model
   std::int64_t reserved_bytes = 0;   // of that budget, for what the engine's user does beside it
-  // Of that budget, for the program itself. 0: measured, which counts other engines of the process too.
+  // The program itself takes this part of that budget. 0: it is measured, and other engines of the process count too.
   std::int64_t process_bytes = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kQ12;

@@ -90,10 +90,14 @@ Status check_names(const std::vector<ModelPlace>& places) {
                     "served-model-name");
 }
 
+struct Need {
+  std::int64_t least_bytes = 0;    // that the model runs with
+  std::int64_t process_bytes = 0;  // of these, for tokenizer, template and the program
+};
+
 struct Measured {
   ModelInfo info;
-  std::int64_t least_bytes = 0;  // that it runs with
-  std::int64_t process_bytes = 0;  // of these, for tokenizer, template and the program
+  Need need;
 };
 
 Result<Measured> measure(const std::string& model, const EngineConfig& config) {
@@ -107,16 +111,15 @@ Result<Measured> measure(const std::string& model, const EngineConfig& config) {
   const CapacityRequest request{.context_tokens = std::min(wanted, capacity.config.context_length_tokens),
                                 .memory_bytes = config.memory_bytes};
   KVASIR_TRY(const CapacityPlan plan, plan_capacity(alone, capacity, request));
-  Measured measured{.info = describe_header(opened.source(), capacity.config), .least_bytes = plan.budget_bytes,
-                    .process_bytes = capacity.program_bytes};
+  Measured measured{.info = describe_header(opened.source(), capacity.config),
+                    .need = {.least_bytes = plan.budget_bytes, .process_bytes = capacity.program_bytes}};
   measured.info.weight_bytes = capacity.weights.resident_bytes();
   return measured;
 }
 
 // Models that do not run, with a warning where they may be left out.
-Result<std::vector<std::int64_t>> measure_all(std::vector<ModelPlace>& places, const EngineConfig& config,
-                                              Logger& logger) {
-  std::vector<std::int64_t> least;
+Result<std::vector<Need>> measure_all(std::vector<ModelPlace>& places, const EngineConfig& config, Logger& logger) {
+  std::vector<Need> needs;
   for (auto place = places.begin(); place != places.end();) {
     auto measured = measure(place->model, config);
     if (!measured && !place->is_optional) return std::unexpected(measured.error());
@@ -126,12 +129,11 @@ Result<std::vector<std::int64_t>> measure_all(std::vector<ModelPlace>& places, c
       continue;
     }
     place->described = std::move(measured->info);
-    place->config.process_bytes = measured->process_bytes;
-    least.push_back(measured->least_bytes);
+    needs.push_back(measured->need);
     ++place;
   }
   if (places.empty()) return make_error(ErrorKind::kNotFound, "--model-dir: no model in it runs", "model-dir");
-  return least;
+  return needs;
 }
 
 }  // namespace
@@ -187,8 +189,9 @@ Result<std::int32_t> share_memory(std::vector<ModelPlace>& places, const EngineC
   // Guides are the engine's own, and so is their memory.
   const std::int64_t server_bytes = config.reserved_bytes - config.guide_memory_bytes;
   const std::int64_t budget_bytes = config.memory_bytes - server_bytes;
-  KVASIR_TRY(const std::vector<std::int64_t> least, measure_all(places, config, logger));
-  std::vector<std::int64_t> largest = least;
+  KVASIR_TRY(const std::vector<Need> needs, measure_all(places, config, logger));
+  std::vector<std::int64_t> largest;
+  for (const Need& need : needs) largest.push_back(need.least_bytes);
   std::ranges::sort(largest, std::greater());
   // A fifth is for KV beyond the least, so that the last of many does not leave the others without.
   std::int64_t taken_bytes = 0;
@@ -210,12 +213,11 @@ Result<std::int32_t> share_memory(std::vector<ModelPlace>& places, const EngineC
   const std::int64_t spare_bytes = (budget_bytes - taken_bytes) / num_at_once;
   const auto turns = std::make_shared<StepTurn>();
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::int64_t process_bytes = places[i].config.process_bytes;
     EngineConfig& of_model = places[i].config = config;
-    of_model.process_bytes = process_bytes;
+    of_model.process_bytes = needs[i].process_bytes;
     of_model.guide_memory_bytes = guide_bytes;
     of_model.reserved_bytes = std::min(guide_bytes, spare_bytes);
-    of_model.memory_bytes = least[i] + spare_bytes;
+    of_model.memory_bytes = needs[i].least_bytes + spare_bytes;
     of_model.step_turn = turns;
   }
   return num_at_once;

@@ -1,4 +1,4 @@
-// What a compiled guide passes over.
+// The keywords of a schema that its compiled guide passes over.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ void add_required_members(const JsonValue& schema, std::vector<const JsonValue*>
   }
 }
 
-// Of lists that may not be empty.
+// The first element of a list that may not be empty.
 void add_elements(const JsonValue& schema, std::vector<const JsonValue*>& parts) {
   const JsonValue* least = schema.find("minItems");
   if (least == nullptr || !least->is_number() || least->text.starts_with('0')) return;
