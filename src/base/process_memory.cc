@@ -39,4 +39,6 @@ std::int64_t heap_bytes() {
   return static_cast<std::int64_t>(heap.uordblks) + static_cast<std::int64_t>(heap.hblkhd);
 }
 
+void trim_heap() { malloc_trim(0); }
+
 }  // namespace kvasir

@@ -8,5 +8,6 @@ namespace kvasir {
 std::int64_t rss_bytes();       // resident now, mapped file pages included
 std::int64_t peak_rss_bytes();  // the most there was
 std::int64_t heap_bytes();      // allocated now; the same in each run, unlike resident pages
+void trim_heap();             // gives free pages back to the system; takes milliseconds
 
 }  // namespace kvasir

@@ -19,11 +19,11 @@ CompiledGuide GuideCache::find(std::string_view key, std::string_view tenant) {
   return kept_.front().guide;
 }
 
-void GuideCache::add(std::string key, std::string_view tenant, CompiledGuide guide) {
+std::int64_t GuideCache::add(std::string key, std::string_view tenant, CompiledGuide guide) {
   const auto found = std::ranges::find(kept_, key, &Entry::key);  // of another thread meanwhile
   if (found != kept_.end()) kept_.erase(found);
   kept_.push_front({std::move(key), std::string(tenant), std::move(guide)});
-  shrink();
+  return shrink();
 }
 
 bool GuideCache::has_room() { return lost_bytes() < max_bytes_; }
@@ -50,9 +50,10 @@ std::int64_t GuideCache::lost_bytes() {
   return bytes;
 }
 
-void GuideCache::shrink() {
+std::int64_t GuideCache::shrink() {
   std::map<std::string_view, std::int64_t> by_tenant;
   std::int64_t total = 0;
+  std::int64_t total_lost = 0;
   for (const Entry& entry : kept_) {
     by_tenant[entry.tenant] += bytes_of(entry);
     total += bytes_of(entry);
@@ -62,6 +63,7 @@ void GuideCache::shrink() {
     const auto last = std::ranges::find(kept_.rbegin(), kept_.rend(), most->first, &Entry::tenant);
     const std::int64_t bytes = bytes_of(*last);
     total -= bytes;
+    total_lost += bytes;
     most->second -= bytes;
     lost_.push_back(last->guide);
     // The name of a tenant in the map may lie in the entry that goes.
@@ -72,6 +74,7 @@ void GuideCache::shrink() {
     const auto other = std::ranges::find(kept_, tenant, &Entry::tenant);
     if (other != kept_.end()) by_tenant[other->tenant] = rest;
   }
+  return total_lost;
 }
 
 }  // namespace kvasir

@@ -23,7 +23,8 @@ class GuideCache {
 
   // Null: it is not kept, or the answers of others have exhausted it. Guides are shared by all tenants.
   CompiledGuide find(std::string_view key, std::string_view tenant);
-  void add(std::string key, std::string_view tenant, CompiledGuide guide);
+  // How many bytes were lost for it.
+  std::int64_t add(std::string key, std::string_view tenant, CompiledGuide guide);
   // Whether the guides that requests hold leave room for one more.
   bool has_room();
   // Of all that live. Grammars grow with use.
@@ -39,7 +40,7 @@ class GuideCache {
   static std::int64_t bytes_of(const Entry& entry);
   std::int64_t kept_bytes() const;
   std::int64_t lost_bytes();
-  void shrink();
+  std::int64_t shrink();  // how many bytes were lost
 
   const std::int64_t max_bytes_;
   std::list<Entry> kept_;  // the last used first

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "engine/guide_grammar.h"
 #include "grammar/tags/tool_grammar.h"
 #include "grammar/token_vocabulary.h"
@@ -89,7 +90,7 @@ void GuideCompiler::close() {
 }
 
 std::shared_ptr<const grammar::Vocabulary> GuideCompiler::vocabulary() {
-  std::call_once(vocabulary_made_, [this] { vocabulary_ = grammar::make_vocabulary(*tokenizer_); });
+  std::call_once(vocabulary_made_, [this] { vocabulary_ = grammar::make_vocabulary(*tokenizer_, part_bytes_); });
   return vocabulary_;
 }
 
@@ -120,7 +121,7 @@ Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, std::strin
   const auto begin = std::chrono::steady_clock::now();
   auto compiled = try_compile(guide);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!compiled) {
     ++num_refused_;
     ++refusals_[std::string(keyword_of(guide, compiled.error().message))];
@@ -128,7 +129,14 @@ Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, std::strin
   }
   ++num_compiled_;
   compile_seconds_ += seconds.count();
-  cache_.add(std::move(key), tenant, *compiled);
+  const std::int64_t lost_bytes = cache_.add(std::move(key), tenant, *compiled);
+  // Compiling takes about as much besides, and frees it.
+  const auto scratch_bytes = static_cast<std::int64_t>((*compiled)->size_bytes());
+  freed_bytes_ += lost_bytes + scratch_bytes;
+  const bool is_trim_due = freed_bytes_ >= max_bytes_ / 4;
+  if (is_trim_due) freed_bytes_ = 0;
+  lock.unlock();
+  if (is_trim_due) trim_heap();
   return compiled;
 }
 

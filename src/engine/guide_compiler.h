@@ -1,6 +1,7 @@
 // Guides beside the vocabulary of one model.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -30,8 +31,12 @@ namespace kvasir {
 class GuideCompiler {
  public:
   // The tokenizer outlives this; null: the model has none.
-  // `max_bytes`: of the grammars, without what the vocabulary takes.
-  GuideCompiler(const text::Tokenizer* tokenizer, std::int64_t max_bytes) : tokenizer_(tokenizer), cache_(max_bytes) {}
+  // `max_bytes`: of the grammars, the atlas and what compiling takes, without the vocabulary's tokens and trie.
+  GuideCompiler(const text::Tokenizer* tokenizer, std::int64_t max_bytes)
+      : tokenizer_(tokenizer),
+        max_bytes_(max_bytes),
+        part_bytes_(std::min(static_cast<std::int64_t>(grammar::Atlas::kMaxBytes), max_bytes / 8)),
+        cache_(max_bytes - 3 * part_bytes_) {}
   ~GuideCompiler() { close(); }
 
   // Errors: as Engine::prepare_guide() has them. The message begins with the guide's field and says where in the
@@ -63,6 +68,8 @@ class GuideCompiler {
   void run(const std::stop_token& stop);
 
   const text::Tokenizer* tokenizer_;
+  const std::int64_t max_bytes_;
+  const std::int64_t part_bytes_;  // for compiling, and for each of the two atlases that a vocabulary may have
   std::mutex closing_;  // before mutex_
   std::once_flag vocabulary_made_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
@@ -71,6 +78,7 @@ class GuideCompiler {
   std::deque<Job> waiting_;
   std::int64_t num_compiled_ = 0, num_known_ = 0, num_refused_ = 0;
   double compile_seconds_ = 0.0;
+  std::int64_t freed_bytes_ = 0;  // since the heap was trimmed
   std::map<std::string, std::int64_t> refusals_;  // by keyword_of()
   bool is_closed_ = false;
   std::condition_variable_any changed_;

@@ -1,5 +1,6 @@
 #include "engine/guided_choice.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "engine/active_request.h"
 #include "engine/guide_compiler.h"
 
@@ -224,6 +226,47 @@ TEST_F(GuidedChoiceTest, GuidesInUseAreBoundedToo) {
   EXPECT_EQ(compiled.error().kind, ErrorKind::kUnavailable);
   held.clear();
   EXPECT_TRUE(small.compile({.kind = Guide::Kind::kRegex, .text = "b"}, "")) << "those who held them have gone";
+}
+
+// A schema of its own for each number, of about 40 members.
+Guide large_guide(int number) {
+  std::string schema = R"({"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"const":)";
+  schema += std::to_string(number) + "}";
+  for (int i = 0; i < 40; ++i) {
+    schema += fmt::format(R"(,"p{}_{}":{})", number, i, (i % 2 == 0 ? R"({"type":"string"})" : R"({"type":"integer"})"));
+  }
+  return {.text = schema + "}}"};
+}
+
+TEST_F(GuidedChoiceTest, AGuideCountsWhatTheAllocatorGivesForIt) {
+  if (heap_bytes() == 0) GTEST_SKIP() << "the allocator of a sanitizer counts nothing";
+  GuideCompiler compiler(tokenizer_.get(), std::int64_t{256} << 20);
+  ASSERT_TRUE(compiler.compile(large_guide(0), ""));  // makes the vocabulary
+  const std::int64_t before_bytes = heap_bytes();
+  std::int64_t counted_bytes = 0;
+  for (int i = 1; i <= 40; ++i) {
+    const auto guide = compiler.compile(large_guide(i), "");
+    ASSERT_TRUE(guide);
+    GuidedChoice choice(*guide, "guide", std::vector{kEnd});
+    for (const char byte : fmt::format(R"({{"id":{},"p{}_0":"a)", i, i)) {
+      static_cast<void>(choice.allowed());
+      choice.push(byte_token(byte), 1);
+    }
+    counted_bytes += static_cast<std::int64_t>((*guide)->size_bytes());
+  }
+  const auto held_bytes = static_cast<double>(heap_bytes() - before_bytes);
+  EXPECT_GT(static_cast<double>(counted_bytes), 0.9 * held_bytes);
+  EXPECT_LT(static_cast<double>(counted_bytes), 1.5 * held_bytes);
+}
+
+TEST_F(GuidedChoiceTest, TheProcessGrowsByNoMoreThanGuidesMayTake) {
+  constexpr std::int64_t kMaxBytes = 8 << 20;
+  GuideCompiler compiler(tokenizer_.get(), kMaxBytes);
+  ASSERT_TRUE(compiler.compile(large_guide(0), ""));
+  trim_heap();
+  const std::int64_t before_bytes = rss_bytes();
+  for (int i = 1; i <= 300; ++i) ASSERT_TRUE(compiler.compile(large_guide(i), ""));
+  EXPECT_LT(rss_bytes() - before_bytes, kMaxBytes + (2 << 20));
 }
 
 TEST_F(GuidedChoiceTest, NobodyWaitsForACompilerThatHasClosed) {

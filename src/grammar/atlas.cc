@@ -43,6 +43,11 @@ void Atlas::insert(const Key& key, std::shared_ptr<const Walk> walk) {
   add(key, std::move(walk));
 }
 
+std::size_t Atlas::size_bytes() {
+  const std::lock_guard lock(mutex_);
+  return young_.size_bytes + old_.size_bytes;
+}
+
 std::shared_ptr<const DenseMask> Atlas::tokens_of(const Vocabulary& vocabulary, CharacterClasses classes,
                                                   std::uint32_t num_characters) {
   const Key key = {.remainders = 0, .first = classes, .second = num_characters};

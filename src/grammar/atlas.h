@@ -72,13 +72,17 @@ class Atlas {
     friend bool operator==(const Key&, const Key&) = default;
   };
 
-  explicit Atlas(std::size_t max_bytes = std::size_t{8} << 20) : max_bytes_(max_bytes) {}
+  static constexpr std::size_t kMaxBytes = std::size_t{8} << 20;
+
+  explicit Atlas(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
   std::shared_ptr<const Walk> find(const Key& key);
   void insert(const Key& key, std::shared_ptr<const Walk> walk);
   // Tokens of at most num_characters characters, all of these classes.
   std::shared_ptr<const DenseMask> tokens_of(const Vocabulary& vocabulary, CharacterClasses classes,
                                              std::uint32_t num_characters);
+  // Of what is held now.
+  std::size_t size_bytes();
   std::uint64_t next_remainders_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

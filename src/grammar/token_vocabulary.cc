@@ -49,7 +49,7 @@ void leave_out_spelled_bytes(std::span<const std::string_view> names, std::span<
   }
 }
 
-std::shared_ptr<const Vocabulary> make_vocabulary(const text::Tokenizer& tokenizer) {
+std::shared_ptr<const Vocabulary> make_vocabulary(const text::Tokenizer& tokenizer, std::size_t atlas_bytes) {
   std::vector<std::string_view> names;
   std::vector<std::string_view> tokens;
   std::vector<std::string_view> first_tokens;
@@ -62,7 +62,8 @@ std::shared_ptr<const Vocabulary> make_vocabulary(const text::Tokenizer& tokeniz
   }
   leave_out_spelled_bytes(names, tokens);
   leave_out_spelled_bytes(names, first_tokens);
-  return std::make_shared<const Vocabulary>(tokens, first_tokens, begins_behind_special(tokenizer));
+  return std::make_shared<const Vocabulary>(tokens, first_tokens, begins_behind_special(tokenizer),
+                                            atlas_bytes);
 }
 
 }  // namespace kvasir::grammar

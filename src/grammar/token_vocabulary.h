@@ -1,6 +1,7 @@
 // A tokenizer's tokens as what grammars see of them.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,6 +17,7 @@ void leave_out_spelled_bytes(std::span<const std::string_view> names, std::span<
 
 // The bytes that a client sees of each token (Tokenizer::decode_next); none of control and unknown tokens, nor of byte
 // tokens beside an ordinary token of that byte.
-std::shared_ptr<const Vocabulary> make_vocabulary(const text::Tokenizer& tokenizer);
+std::shared_ptr<const Vocabulary> make_vocabulary(const text::Tokenizer& tokenizer,
+                                                  std::size_t atlas_bytes = Atlas::kMaxBytes);
 
 }  // namespace kvasir::grammar

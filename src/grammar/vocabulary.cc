@@ -25,8 +25,8 @@ std::vector<TokenTrie::Entry> Vocabulary::entries_of(const TokenTexts& texts) {
   return entries;
 }
 
-Vocabulary::Vocabulary(std::span<const std::string_view> tokens)
-    : texts_(tokens), trie_(texts_, entries_of(texts_)), atlas_(std::make_unique<Atlas>()) {
+Vocabulary::Vocabulary(std::span<const std::string_view> tokens, std::size_t atlas_bytes)
+    : texts_(tokens), trie_(texts_, entries_of(texts_)), atlas_(std::make_unique<Atlas>(atlas_bytes)) {
   auto whole = std::make_shared<Remainders>();
   whole->tops = {0};
   whole->first_bytes = trie_.first_bytes();
@@ -39,10 +39,10 @@ Vocabulary::Vocabulary(std::span<const std::string_view> tokens)
 }
 
 Vocabulary::Vocabulary(std::span<const std::string_view> tokens, std::span<const std::string_view> first_tokens,
-                       bool is_start_behind_special)
-    : Vocabulary(tokens) {
+                       bool is_start_behind_special, std::size_t atlas_bytes)
+    : Vocabulary(tokens, atlas_bytes) {
   if (std::ranges::equal(tokens, first_tokens)) return;
-  at_text_start_ = std::make_unique<const Vocabulary>(first_tokens);
+  at_text_start_ = std::make_unique<const Vocabulary>(first_tokens, atlas_bytes);
   is_start_behind_special_ = is_start_behind_special;
   for (TokenId token = 0; token < num_tokens(); ++token) {
     if (!text(token).empty() && at_text_start_->text(token).empty()) silent_at_start_.push_back(token);

@@ -21,12 +21,12 @@ namespace kvasir::grammar {
 class Vocabulary {
  public:
   // tokens[id]: the bytes that a client sees of a token; empty for one without text (a control token). A token of more
-  // than kMaxTokenBytes counts as one without text.
-  explicit Vocabulary(std::span<const std::string_view> tokens);
+  // than kMaxTokenBytes counts as one without text. The atlas holds at most atlas_bytes, and so does that of the start.
+  explicit Vocabulary(std::span<const std::string_view> tokens, std::size_t atlas_bytes = Atlas::kMaxBytes);
   // first_tokens[id]: the bytes at the start of a text, where SentencePiece's tokens lose a blank.
   // is_start_behind_special: a token without text begins a text.
   Vocabulary(std::span<const std::string_view> tokens, std::span<const std::string_view> first_tokens,
-             bool is_start_behind_special);
+             bool is_start_behind_special, std::size_t atlas_bytes = Atlas::kMaxBytes);
 
   static constexpr std::size_t kMaxTokenBytes = 1024;
 

@@ -1,9 +1,6 @@
 #include "server/api/served_models.h"
 
 #include <fmt/format.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <algorithm>
 #include <array>
@@ -13,6 +10,7 @@
 
 #include "base/memory_reserve.h"
 #include "base/printable.h"
+#include "base/process_memory.h"
 #include "server/api/model_name.h"
 
 namespace kvasir::server::api {
@@ -236,9 +234,7 @@ void ServedModels::unload(std::unique_lock<std::mutex>& lock, std::size_t index)
   entry.is_leaving = true;
   lock.unlock();
   entry.model.engine->detach();
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
+  trim_heap();
   if (entry.model.unloaded) entry.model.unloaded();
   lock.lock();
   entry.state = ModelState::kKnown;
