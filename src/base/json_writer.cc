@@ -1,5 +1,6 @@
 #include "base/json_writer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -52,7 +53,28 @@ void append_escaped(std::string& out, unsigned char byte) {
   }
 }
 
+// The escape of a line break beyond ASCII that the text begins with; empty: there is none.
+std::string_view escaped_line_break(std::string_view text) {
+  if (text.starts_with("\xC2\x85")) return "\\u0085";
+  if (text.starts_with("\xE2\x80\xA8")) return "\\u2028";
+  if (text.starts_with("\xE2\x80\xA9")) return "\\u2029";
+  return {};
+}
+
 }  // namespace
+
+void append_without_line_breaks(std::string_view json, std::string& out) {
+  while (true) {
+    const std::size_t at = json.find_first_of("\xC2\xE2");
+    out.append(json.substr(0, at));
+    if (at == json.npos) return;
+    json.remove_prefix(at);
+    const std::string_view escaped = escaped_line_break(json);
+    const std::size_t num_bytes = static_cast<unsigned char>(json[0]) == 0xC2 ? 2 : 3;
+    out.append(escaped.empty() ? json.substr(0, num_bytes) : escaped);
+    json.remove_prefix(std::min(num_bytes, json.size()));
+  }
+}
 
 std::int64_t json_string_bytes(std::string_view text) {
   std::int64_t bytes = 2;
@@ -196,8 +218,9 @@ void JsonWriter::append_string(std::string_view text) {
       append_escaped(out_, byte);
     } else {
       const Utf8Prefix prefix = utf8_prefix(text);
+      const std::string_view escaped = escaped_line_break(text);
       length = static_cast<std::size_t>(prefix.num_bytes);
-      out_ += prefix.valid ? text.substr(0, length) : kReplacementCharacter;
+      out_ += !escaped.empty() ? escaped : prefix.valid ? text.substr(0, length) : kReplacementCharacter;
     }
     text.remove_prefix(length);
   }

@@ -13,6 +13,10 @@ namespace kvasir {
 // The most bytes of the text as a JSON string, its quotes included.
 std::int64_t json_string_bytes(std::string_view text);
 
+// Appends JSON that another writer made, with U+0085, U+2028 and U+2029 escaped in its strings: readers that take lines
+// as Python's splitlines() does, such as httpx, would cut it there. JsonWriter escapes them itself.
+void append_without_line_breaks(std::string_view json, std::string& out);
+
 // Appends one JSON value (RFC 8259) to a caller's string as the calls come in; commas, colons and indentation
 // are its work. The output is always valid UTF-8: each invalid piece of a string becomes U+FFFD. Numbers are
 // the shortest that read back as the same value; NaN and infinities, which JSON lacks, become null unless the

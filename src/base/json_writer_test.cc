@@ -44,6 +44,17 @@ TEST(JsonWriter, EscapesWhatJsonMustEscapeAndNothingElse) {
   EXPECT_EQ(json_of("Grüße 日本 🎉"), "\"Grüße 日本 🎉\"");
 }
 
+// httpx ends a line at each of them, and with it a streamed event.
+TEST(JsonWriter, LeavesNoLineBreakOfUnicodeInAString) {
+  EXPECT_EQ(json_of("a\u0085b\u2028c\u2029d\u2027\u0084"), "\"a\\u0085b\\u2028c\\u2029d\u2027\u0084\"");
+  std::string out;
+  append_without_line_breaks("{\"a\":\"\u2028é\u0085€\"}", out);
+  EXPECT_EQ(out, "{\"a\":\"\\u2028é\\u0085€\"}");
+  out.clear();
+  append_without_line_breaks("\xE2\x80", out);  // cut short
+  EXPECT_EQ(out, "\xE2\x80");
+}
+
 TEST(JsonWriter, ReplacesEachInvalidPieceByOneReplacementCharacter) {
   EXPECT_EQ(json_of("a\xFFz"), "\"a\xEF\xBF\xBDz\"");
   EXPECT_EQ(json_of("\xE2\x82"), "\"\xEF\xBF\xBD\"");                                   // cut short

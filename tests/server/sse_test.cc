@@ -16,6 +16,7 @@ std::string text_of(const http::Event& event) {
 
 TEST(Sse, WritesDataAndTheNameWhereThereIsOne) {
   EXPECT_EQ(text_of({.data = R"({"a":1})"}), "data: {\"a\":1}\n\n");
+  EXPECT_EQ(text_of({.data = "{\"a\":\"\u2028\"}"}), "data: {\"a\":\"\\u2028\"}\n\n") << "httpx ends lines there";
   EXPECT_EQ(text_of({.data = "{}", .name = "message_stop"}), "event: message_stop\ndata: {}\n\n");
 }
 

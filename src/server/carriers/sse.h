@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/json_writer.h"
 #include "server/http/event.h"
 
 namespace kvasir::server::carriers {
@@ -16,7 +17,9 @@ inline http::Response sse_head() {
 // Requires: no line break in what the event says.
 inline void append_sse(const http::Event& event, std::string& out) {
   if (!event.name.empty()) out.append("event: ").append(event.name).append("\n");
-  out.append("data: ").append(event.data).append("\n\n");
+  out.append("data: ");
+  append_without_line_breaks(event.data, out);
+  out.append("\n\n");
 }
 
 // The ping is a comment: it keeps proxies and clients patient, and every client skips it.
