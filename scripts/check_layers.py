@@ -74,7 +74,7 @@ MAY_SEE = {
     "cli": {"base", "engine", "grammar", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
             "io/model_fingerprint.h", "io/model_summary.h", "server/http/message.h", "server/observe/health_probe.h",
             "server/observe/tracing/tracing_config.h", "server/auth/key_file.h",
-            "server/api/served_models.h", "server/api/thinking.h", "server/api/tool_calls/detect_syntax.h", "server/api/tool_calls/reasoning_block.h",
+            "server/api/model_library.h", "server/api/served_models.h", "server/api/thinking.h", "server/api/tool_calls/detect_syntax.h", "server/api/tool_calls/reasoning_block.h",
             "server/api/tool_calls/tool_call_syntax.h"},
 }
 MAY_SEE |= {f"server/{room}": seen | SERVER_OPEN for room, seen in SERVER_ROOMS.items()}

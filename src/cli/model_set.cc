@@ -11,11 +11,6 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "base/units.h"
-#include "engine/capacity_plan.h"
-#include "engine/model_info.h"
-#include "engine/open_model.h"
-#include "engine/step_turn.h"
 #include "io/model_fingerprint.h"
 #include "store/model_store.h"
 
@@ -23,16 +18,6 @@ namespace kvasir::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A model must have room for so much context besides its weights.
-constexpr std::int32_t kLeastContextTokens = 1024;
-
-// The name from the command line, or a file's name without folder and ending.
-std::string default_name(const std::string& model) {
-  if (model.ends_with(".gguf")) return fs::path(model).stem().string();
-  const bool is_folder = model.find('/') != model.npos && !model.starts_with("hf:") && fs::is_directory(model);
-  return is_folder ? fs::path(model).lexically_normal().filename().string() : model;
-}
 
 // The second and further files of a split model, and what goes beside another model.
 bool is_part(const std::string& stem) {
@@ -90,53 +75,13 @@ Status check_names(const std::vector<ModelPlace>& places) {
                     "served-model-name");
 }
 
-struct Need {
-  std::int64_t least_bytes = 0;    // that the model runs with
-  std::int64_t process_bytes = 0;  // of these, for tokenizer, template and the program
-};
-
-struct Measured {
-  ModelInfo info;
-  Need need;
-};
-
-Result<Measured> measure(const std::string& model, const EngineConfig& config) {
-  KVASIR_TRY(const std::string path, store::resolve_model(model));
-  KVASIR_TRY(OpenedModel opened, open_model(path));
-  if (!config.quantize.empty()) KVASIR_CHECKED(opened.quantize(config.quantize, 1));
-  KVASIR_TRY(const CapacityModel capacity, measure_model(opened, config));
-  EngineConfig alone = config;
-  alone.reserved_bytes = 0;
-  const std::int32_t wanted = config.max_model_len_tokens > 0 ? config.max_model_len_tokens : kLeastContextTokens;
-  const CapacityRequest request{.context_tokens = std::min(wanted, capacity.config.context_length_tokens),
-                                .memory_bytes = config.memory_bytes};
-  KVASIR_TRY(const CapacityPlan plan, plan_capacity(alone, capacity, request));
-  Measured measured{.info = describe_header(opened.source(), capacity.config),
-                    .need = {.least_bytes = plan.budget_bytes, .process_bytes = capacity.program_bytes}};
-  measured.info.weight_bytes = capacity.weights.resident_bytes();
-  return measured;
-}
-
-// Models that do not run, with a warning where they may be left out.
-Result<std::vector<Need>> measure_all(std::vector<ModelPlace>& places, const EngineConfig& config, Logger& logger) {
-  std::vector<Need> needs;
-  for (auto place = places.begin(); place != places.end();) {
-    auto measured = measure(place->model, config);
-    if (!measured && !place->is_optional) return std::unexpected(measured.error());
-    if (!measured) {
-      logger.warning("{} is left out: {}", printable_line(place->model), measured.error().message);
-      place = places.erase(place);
-      continue;
-    }
-    place->described = std::move(measured->info);
-    needs.push_back(measured->need);
-    ++place;
-  }
-  if (places.empty()) return make_error(ErrorKind::kNotFound, "--model-dir: no model in it runs", "model-dir");
-  return needs;
-}
-
 }  // namespace
+
+std::string default_name(const std::string& model) {
+  if (model.ends_with(".gguf")) return fs::path(model).stem().string();
+  const bool is_folder = model.find('/') != model.npos && !model.starts_with("hf:") && fs::is_directory(model);
+  return is_folder ? fs::path(model).lexically_normal().filename().string() : model;
+}
 
 Result<std::vector<ModelPlace>> list_models(const ModelSetOptions& options) {
   std::vector<ModelPlace> places;
@@ -178,49 +123,6 @@ std::int64_t loaded_file_bytes(const std::vector<ModelPlace>& places, std::int32
   std::ranges::sort(bytes, std::greater());
   if (max_loaded > 0 && std::ssize(bytes) > max_loaded) bytes.resize(static_cast<std::size_t>(max_loaded));
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-}
-
-Result<std::int32_t> share_memory(std::vector<ModelPlace>& places, const EngineConfig& config, std::int32_t max_loaded,
-                                  Logger& logger) {
-  if (places.size() == 1) {
-    places.front().config = config;
-    return 1;
-  }
-  // Guides are the engine's own, and so is their memory.
-  const std::int64_t server_bytes = config.reserved_bytes - config.guide_memory_bytes;
-  const std::int64_t budget_bytes = config.memory_bytes - server_bytes;
-  KVASIR_TRY(const std::vector<Need> needs, measure_all(places, config, logger));
-  std::vector<std::int64_t> largest;
-  for (const Need& need : needs) largest.push_back(need.least_bytes);
-  std::ranges::sort(largest, std::greater());
-  // A fifth is for KV beyond the least, so that the last of many does not leave the others without.
-  std::int64_t taken_bytes = 0;
-  std::int32_t num_at_once = 0;
-  for (const std::int64_t bytes : largest) {
-    const bool fits = taken_bytes + bytes <= (num_at_once == 0 ? budget_bytes : budget_bytes / 5 * 4);
-    if (!fits || (max_loaded > 0 && num_at_once == max_loaded)) break;
-    taken_bytes += bytes;
-    ++num_at_once;
-  }
-  if (num_at_once == 0) {
-    return make_error(ErrorKind::kMachine,
-                      fmt::format("memory: the largest model needs {}, and {} are left of {} beside requests",
-                                  format_bytes(largest.front()), format_bytes(budget_bytes),
-                                  format_bytes(config.memory_bytes)),
-                      "memory");
-  }
-  const std::int64_t guide_bytes = config.guide_memory_bytes / num_at_once;
-  const std::int64_t spare_bytes = (budget_bytes - taken_bytes) / num_at_once;
-  const auto turns = std::make_shared<StepTurn>();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    EngineConfig& of_model = places[i].config = config;
-    of_model.process_bytes = needs[i].process_bytes;
-    of_model.guide_memory_bytes = guide_bytes;
-    of_model.reserved_bytes = std::min(guide_bytes, spare_bytes);
-    of_model.memory_bytes = needs[i].least_bytes + spare_bytes;
-    of_model.step_turn = turns;
-  }
-  return num_at_once;
 }
 
 server::api::ServedModel served_on_demand(const ModelPlace& place, Logger& logger,

@@ -30,7 +30,7 @@ struct ModelPlace {
   std::string name;                // in answers
   std::vector<std::string> names;  // further ones
   bool is_optional = false;        // found in the folder: one that does not run is left out
-  EngineConfig config = {};        // share_memory() fills it in
+  EngineConfig config = {};        // ModelMemory fills it in
   ModelInfo described = {};
 };
 
@@ -40,11 +40,8 @@ Result<std::vector<ModelPlace>> list_models(const ModelSetOptions& options);
 // File bytes of those that may be loaded at once, the largest ones.
 std::int64_t loaded_file_bytes(const std::vector<ModelPlace>& places, std::int32_t max_loaded);
 
-// Gives each model its part of config.memory_bytes, for weights, workspace and KV, so that any `result` of them fit at
-// once: the result is at most max_loaded, unless that is 0. One model has all of it. Models that were found in a folder
-// and do not run are left out with a warning. Errors: kBadFile, kMachine (the largest does not fit alone).
-Result<std::int32_t> share_memory(std::vector<ModelPlace>& places, const EngineConfig& config, std::int32_t max_loaded,
-                                  Logger& logger);
+// The name from the command line, or a file's name without folder and ending.
+std::string default_name(const std::string& model);
 
 // The model as a server takes it, loaded when it is asked for. Keeps a watch on its file while it is in memory: of one
 // that is loaded already it is `watch`. The logger outlives it.

@@ -27,6 +27,8 @@
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
 #include "cli/limit_options.h"
+#include "cli/model_library.h"
+#include "cli/model_memory.h"
 #include "cli/model_session.h"
 #include "cli/model_set.h"
 #include "cli/number_range.h"
@@ -229,6 +231,9 @@ void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
                  descriptors.rlim_max, limits.connections.max);
 }
 
+// Whether a request may come that fetches a model, which may need the memory of another.
+bool may_pull(const server::ServerConfig& config) { return config.allows_pull || !config.api_keys_file.empty(); }
+
 // The first model loaded, unless all were found in a folder, and all of them as the server takes them.
 struct OpenedModels {
   ModelSession first;
@@ -249,7 +254,7 @@ Result<OpenedModels> open_models(const ServeOptions& options, const std::vector<
         served_on_demand(place, logger, is_first ? std::move(models.first.weights_watch) : nullptr));
   }
   if (models.first.engine != nullptr) models.served.front().engine->attach(std::move(models.first.engine));
-  const bool may_leave = places.size() > 1 || options.models.keep_alive_seconds > 0;
+  const bool may_leave = places.size() > 1 || options.models.keep_alive_seconds > 0 || may_pull(options.server);
   if (!may_leave && !first.is_optional) models.served.front().load = nullptr;
   return models;
 }
@@ -275,7 +280,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   raise_descriptor_limit(options.server.limits, logger);
   KVASIR_CHECKED(server::Server::check(options.server));
   for (const ModelPlace& place : places) KVASIR_CHECKED(fetch_if_missing(place.model, globals));
-  KVASIR_TRY(const std::int32_t max_loaded, share_memory(places, config, options.models.max_loaded, logger));
+  KVASIR_TRY(ModelMemory memory, ModelMemory::share(places, config, options.models.max_loaded, logger));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(OpenedModels models, open_models(options, places, globals, signals, logger));
   const std::shared_ptr<OnDemandEngine> first = models.served.front().engine;
@@ -287,9 +292,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     options.server.logs.push_back({.log = "kv", .count = [kv_log] { return kv_log->num_dropped(); }});
   }
   const server::api::ServedModels::Config models_config = {
-      .max_loaded = max_loaded,
+      .max_loaded = memory.num_at_once(),
       .keep_alive = std::chrono::seconds(options.models.keep_alive_seconds),
       .any_name = options.models.takes_any_name};
+  if (may_pull(options.server)) options.server.library = make_model_library(std::move(memory), logger);
   MemoryReserve reserve;
   KVASIR_TRY(auto server, server::Server::create(std::move(models.served), models_config, options.server));
   if (!reserve.is_full()) {

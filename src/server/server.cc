@@ -22,6 +22,7 @@
 #include "base/memory_reserve.h"
 #include "base/printable.h"
 #include "server/api/api_context.h"
+#include "server/api/library_worker.h"
 #include "server/api/openai/answer_json.h"
 #include "server/api/responses/stored_response.h"
 #include "server/api/stored_things.h"
@@ -160,12 +161,15 @@ struct Server::Impl {
 
   // Connections that go behind the store give it nothing more.
   ~Impl() {
+    library.reset();
     stored.reset();
     for (api::ApiContext& context : contexts) context.stored = nullptr;
+    for (api::ApiContext& context : added_contexts) context.stored = nullptr;
   }
 
   std::deque<api::ApiContext> make_contexts();
   api::ApiContext context_of(Engine& engine, std::string name);
+  api::ApiContext* context_of_added(const api::ServedModel& model);
   void drain_engines(std::int64_t timeout_ms);
 
   Status open_grpc();
@@ -211,7 +215,8 @@ struct Server::Impl {
   std::atomic<bool> draining{false};
   std::atomic<int> num_stops{0};
   StopSignal stop_signal;
-  std::deque<api::ApiContext> contexts;  // of each model
+  std::deque<api::ApiContext> contexts;        // of each model
+  std::deque<api::ApiContext> added_contexts;  // of models that were pulled; the library's thread makes them
   const http::Router router, ollama_router;
   http::HostCheck hosts{config.allowed_hosts, cors};
   const carriers::WebSocketUpgrade web_socket;
@@ -224,6 +229,7 @@ struct Server::Impl {
   std::unique_ptr<http::Listener> ollama_listener;  // null: not asked for
   std::unique_ptr<carriers::GrpcPort> grpc;  // null: not asked for
   std::unique_ptr<api::StoredThings> stored;
+  std::unique_ptr<api::LibraryWorker> library;  // null: models are neither fetched nor deleted
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -275,6 +281,10 @@ Result<std::unique_ptr<Server>> Server::open(Engine& engine, std::unique_ptr<api
   auto impl = std::make_unique<Impl>(engine, std::move(models), std::move(config), std::move(origins), std::move(files));
   try {
     impl->keep_things(std::move(store));
+    if (impl->models != nullptr && impl->config.library.pull != nullptr) {
+      impl->library = std::make_unique<api::LibraryWorker>(impl->config.library, *impl->models);
+      for (api::ApiContext& context : impl->contexts) context.library = impl->library.get();
+    }
   } catch (const boost::system::system_error& error) {  // Boost's, no std::system_error
     return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.code().message()));
   }
@@ -340,14 +350,23 @@ std::deque<api::ApiContext> Server::Impl::make_contexts() {
     return made;
   }
   std::vector<api::ApiContext*> bound;
-  for (std::size_t i = 0; i < models->size(); ++i) {
+  for (const std::size_t i : models->indices()) {
     made.push_back(context_of(*models->model(i).engine, models->model(i).name));
     made.back().models = models.get();
     bound.push_back(&made.back());
   }
   made.front().takes_any_name = models->takes_any_name();
-  models->bind(std::move(bound));
+  models->bind(bound, [this](const api::ServedModel& model) { return context_of_added(model); });
   return made;  // moving a deque leaves its elements where they are
+}
+
+api::ApiContext* Server::Impl::context_of_added(const api::ServedModel& model) {
+  api::ApiContext& added = added_contexts.emplace_back(context_of(*model.engine, model.name));
+  added.models = models.get();
+  added.max_batch_lines = config.max_batch_lines;
+  added.stored = stored.get();
+  added.library = library.get();
+  return &added;
 }
 
 api::ApiContext Server::Impl::context_of(Engine& engine, std::string name) {
@@ -454,6 +473,7 @@ void Server::Impl::note_failure(const char* what) {
 
 // Until the engine is done or somebody asks a second time; then the rest is cancelled.
 void Server::Impl::drain() {
+  if (library != nullptr) library->close();
   std::thread engine_drain;
   try {
     engine_drain = std::thread([this] {

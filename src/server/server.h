@@ -11,6 +11,7 @@
 
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
+#include "server/api/model_library.h"
 #include "server/api/served_models.h"
 #include "server/limits.h"
 #include "server/observe/dropped_lines.h"
@@ -47,6 +48,7 @@ struct ServerConfig {
   std::int64_t request_memory_bytes = 0;  // for connections, bodies and answers together; 0: any
   Limits limits;
   KvParams kv;  // of requests that do not say
+  api::ModelLibrary library;  // of several models; empty: requests neither fetch nor delete any
   // Takes one line that an operator should read; empty: stderr.
   std::function<void(std::string_view line)> warn;
   // Takes one line for each request that a person would look for; empty: nobody reads it.

@@ -20,11 +20,11 @@ std::string served_names(const ApiContext& context) {
   if (context.models == nullptr) return fmt::format("\"{}\"", context.model_name);
   constexpr std::size_t kMostShown = 4;
   std::string names;
-  const std::size_t num_models = context.models->size();
-  for (std::size_t i = 0; i < std::min(num_models, kMostShown); ++i) {
-    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", context.models->model(i).name);
+  const std::vector<std::size_t> models = context.models->indices();
+  for (std::size_t i = 0; i < std::min(models.size(), kMostShown); ++i) {
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", context.models->model(models[i]).name);
   }
-  if (num_models > kMostShown) names += fmt::format(" and {} others", num_models - kMostShown);
+  if (models.size() > kMostShown) names += fmt::format(" and {} others", models.size() - kMostShown);
   return names;
 }
 
@@ -33,7 +33,7 @@ std::string served_names(const ApiContext& context) {
 std::vector<const ApiContext*> contexts_of_models(const ApiContext& context) {
   if (context.models == nullptr) return {&context};
   std::vector<const ApiContext*> contexts;
-  for (std::size_t i = 0; i < context.models->size(); ++i) contexts.push_back(&context.models->context(i));
+  for (const std::size_t i : context.models->indices()) contexts.push_back(&context.models->context(i));
   return contexts;
 }
 

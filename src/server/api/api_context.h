@@ -33,6 +33,7 @@ class StoreThread;
 
 namespace kvasir::server::api {
 
+class LibraryWorker;
 class ServedModels;
 class StoredThings;
 
@@ -65,6 +66,7 @@ struct ApiContext {
   std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
   std::int32_t num_slots = 1;        // choices that the engine computes at once, at most
   bool allows_pull = false;  // whoever may ask may also fetch and delete models
+  LibraryWorker* library = nullptr;  // null: models are neither fetched nor deleted
 };
 
 // The contexts of all models of the server, in their order.

@@ -53,7 +53,7 @@ bool names_a_model(const Endpoint& endpoint) {
 void answer_with_model(ApiContext& context, const Endpoint& endpoint, const Writer& writer, const std::string& rest) {
   ServedModels* const models = context.models;
   if (models == nullptr) return endpoint.answer(context, writer, rest);
-  std::size_t index = models->size() == 1 ? 0 : models->find(model_of(writer->request().body));
+  std::size_t index = models->has_one() ? 0 : models->find(model_of(writer->request().body));
   if (index == ServedModels::npos) return endpoint.answer(context, writer, rest);  // which says so
   answer_when_loaded(*models, index, endpoint, writer, rest);
 }

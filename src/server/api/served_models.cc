@@ -20,6 +20,10 @@ constexpr std::chrono::milliseconds kTick{250};
 
 ApiError shutting_down() { return {503, "the server is shutting down", {}, "shutting_down"}; }
 
+ApiError was_removed(const std::string& name) {
+  return {404, fmt::format("the model \"{}\" was deleted", printable(name)), "model", "model_not_found"};
+}
+
 // The model's file is the operator's affair: a client may only try again.
 ApiError loading_failed(const std::string& name, const Error& error) {
   if (error.kind == ErrorKind::kCancelled) return shutting_down();
@@ -43,13 +47,14 @@ std::string_view name_of(ModelState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-ServedModels::ServedModels(std::vector<ServedModel> models, Config config) : config_(config) {
+ServedModels::ServedModels(std::vector<ServedModel> models, Config config)
+    : config_(config), entries_(models.size() + kMaxAdded), contexts_(entries_.size()) {
   bool loads = false;
   for (ServedModel& model : models) {
-    auto entry = std::make_unique<Entry>(Entry{.model = std::move(model)});
+    auto entry = std::make_unique<Entry>(std::move(model));
     if (entry->model.engine->is_loaded()) entry->state = ModelState::kLoaded;
     loads = loads || entry->model.load != nullptr;
-    entries_.push_back(std::move(entry));
+    entries_[num_entries_++] = std::move(entry);
   }
   if (loads) thread_ = std::thread([this] { run(); });
 }
@@ -60,16 +65,59 @@ ServedModels::~ServedModels() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServedModels::bind(std::vector<ApiContext*> contexts) { contexts_ = std::move(contexts); }
+void ServedModels::bind(const std::vector<ApiContext*>& contexts, MakeContext make_context) {
+  std::ranges::copy(contexts, contexts_.begin());
+  make_context_ = std::move(make_context);
+}
+
+bool ServedModels::add(ServedModel model) {
+  const std::size_t index = num_entries_;
+  if (index == entries_.size()) return false;
+  entries_[index] = std::make_unique<Entry>(std::move(model));
+  contexts_[index] = make_context_(entries_[index]->model);
+  ++num_entries_;
+  return true;
+}
+
+bool ServedModels::remove(std::size_t index, const std::stop_token& stop) {
+  Entry& entry = *entries_[index];
+  std::unique_lock lock(mutex_);
+  entry.is_removed = true;
+  entry.was_asked_to_leave = true;
+  changed_.notify_all();
+  const auto is_out = [&] {
+    const bool is_idle = entry.state == ModelState::kKnown || entry.state == ModelState::kFailed;
+    return is_idle && entry.waiting.empty() && entry.num_users == 0;
+  };
+  while (!is_out() && !stop.stop_requested()) changed_.wait_for(lock, kTick);
+  return !stop.stop_requested();
+}
+
+std::vector<std::size_t> ServedModels::indices() const {
+  std::vector<std::size_t> served;
+  for (std::size_t i = 0; i < entries().size(); ++i) {
+    if (!entries_[i]->is_removed) served.push_back(i);
+  }
+  return served;
+}
+
+bool ServedModels::has_one() const {
+  return std::ranges::count_if(entries(), [](const auto& entry) { return !entry->is_removed; }) == 1;
+}
 
 std::size_t ServedModels::find(std::string_view name) const {
   if (name.empty()) return 0;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
+  const std::size_t named = find_named(name);
+  return named == npos && config_.any_name ? 0 : named;
+}
+
+std::size_t ServedModels::find_named(std::string_view name) const {
+  for (const std::size_t i : indices()) {
     const ServedModel& model = entries_[i]->model;
     const auto is_it = [name](const std::string& served) { return is_name_of(served, name); };
     if (is_it(model.name) || std::ranges::any_of(model.names, is_it)) return i;
   }
-  return config_.any_name ? 0 : npos;
+  return npos;
 }
 
 ServedModels::Lease ServedModels::lease_of(Entry& entry) {
@@ -92,7 +140,7 @@ void ServedModels::acquire(std::size_t index, Then then) {
   {
     const std::lock_guard lock(mutex_);
     const bool is_there = entry.state == ModelState::kLoaded && !entry.is_leaving;
-    if (!is_there && !is_stopping_) {
+    if (!is_there && !is_stopping_ && !entry.is_removed) {
       entry.waiting.push_back(std::move(then));
       if (std::ranges::find(wanted_, index) == wanted_.end()) wanted_.push_back(index);
       changed_.notify_all();
@@ -101,7 +149,7 @@ void ServedModels::acquire(std::size_t index, Then then) {
     if (is_there) ++entry.num_users;
     if (!is_there) index = npos;
   }
-  if (index == npos) return then(std::unexpected(shutting_down()));
+  if (index == npos) return then(std::unexpected(is_stopping_ ? shutting_down() : was_removed(entry.model.name)));
   then(lease_of(entry));
 }
 
@@ -117,7 +165,7 @@ bool ServedModels::unload(std::size_t index) {
 
 std::vector<ModelStatus> ServedModels::status() const {
   std::vector<ModelStatus> models;
-  for (std::size_t i = 0; i < entries_.size(); ++i) models.push_back(status_of(i));
+  for (const std::size_t i : indices()) models.push_back(status_of(i));
   return models;
 }
 
@@ -125,7 +173,8 @@ ModelStatus ServedModels::status_of(std::size_t index) const {
   const std::lock_guard lock(mutex_);
   const Entry& entry = *entries_[index];
   const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - entry.last_use);
-  return {.name = entry.model.name,
+  return {.index = index,
+          .name = entry.model.name,
           .names = entry.model.names,
           .path = entry.model.path,
           .state = entry.state,
@@ -137,20 +186,20 @@ ModelStatus ServedModels::status_of(std::size_t index) const {
 
 void ServedModels::drain(std::int64_t timeout_ms) {
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  for (const auto& entry : entries_) {
+  for (const auto& entry : entries()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     entry->model.engine->drain(std::max<std::int64_t>(0, left.count()));
   }
 }
 
 std::int64_t ServedModels::num_loaded() const {
-  return std::ranges::count(entries_, ModelState::kLoaded, [](const auto& entry) { return entry->state; });
+  return std::ranges::count(entries(), ModelState::kLoaded, [](const auto& entry) { return entry->state; });
 }
 
 // The loaded one that was used longest ago; npos: there is none.
 std::size_t ServedModels::least_recently_used(bool only_idle) const {
   std::size_t found = npos;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
+  for (std::size_t i = 0; i < entries().size(); ++i) {
     const Entry& entry = *entries_[i];
     if (entry.state != ModelState::kLoaded || entry.model.load == nullptr || (only_idle && entry.num_users > 0)) continue;
     if (found == npos || entry.last_use < entries_[found]->last_use) found = i;
@@ -160,7 +209,7 @@ std::size_t ServedModels::least_recently_used(bool only_idle) const {
 
 // One that nobody uses and that was asked to leave, or was unused for too long; npos: there is none.
 std::size_t ServedModels::expired() const {
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
+  for (std::size_t i = 0; i < entries().size(); ++i) {
     const Entry& entry = *entries_[i];
     if (entry.state != ModelState::kLoaded || entry.num_users > 0 || entry.model.load == nullptr) continue;
     const bool is_old = config_.keep_alive.count() > 0 && Clock::now() - entry.last_use >= config_.keep_alive;
@@ -183,7 +232,7 @@ void ServedModels::run() {
     }
   }
   const ApiError error = shutting_down();
-  for (const auto& entry : entries_) answer_waiting(lock, *entry, &error);
+  for (const auto& entry : entries()) answer_waiting(lock, *entry, &error);
 }
 
 void ServedModels::serve_next(std::unique_lock<std::mutex>& lock, std::size_t index) {
@@ -198,7 +247,7 @@ void ServedModels::serve_next(std::unique_lock<std::mutex>& lock, std::size_t in
 }
 
 void ServedModels::make_room(std::unique_lock<std::mutex>& lock, std::size_t index) {
-  const std::int64_t most = config_.max_loaded > 0 ? config_.max_loaded : std::ssize(entries_);
+  const std::int64_t most = config_.max_loaded > 0 ? config_.max_loaded : std::ssize(entries());
   while (!is_stopping_ && num_loaded() >= most) {
     std::size_t victim = least_recently_used(true);
     if (victim == npos) victim = least_recently_used(false);
@@ -240,6 +289,7 @@ void ServedModels::unload(std::unique_lock<std::mutex>& lock, std::size_t index)
   entry.state = ModelState::kKnown;
   entry.is_leaving = false;
   entry.was_asked_to_leave = false;
+  changed_.notify_all();
   if (!entry.waiting.empty() && std::ranges::find(wanted_, index) == wanted_.end()) wanted_.push_back(index);
 }
 

@@ -9,9 +9,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/on_demand_engine.h"
@@ -39,6 +42,7 @@ enum class ModelState : std::uint8_t { kKnown, kLoading, kLoaded, kFailed };
 std::string_view name_of(ModelState state);
 
 struct ModelStatus {
+  std::size_t index = 0;
   std::string name;
   std::vector<std::string> names;
   std::string path;
@@ -53,7 +57,10 @@ struct ModelStatus {
 // and that was used longest ago leaves. Where all are in use, the one used longest ago takes no new requests, ends
 // those that it has, and leaves.
 //
-// Thread safety: any thread. Callbacks run on the caller's thread or on the loading one, without a lock.
+// Models may be added and removed. A model keeps its index and its context, which nobody else ever gets.
+//
+// Thread safety: any thread; add() and remove() one at a time. Callbacks run on the caller's thread or on the loading
+// one, without a lock.
 class ServedModels {
  public:
   struct Config {
@@ -62,25 +69,37 @@ class ServedModels {
     bool any_name = false;                // names that nobody knows are the first model's
   };
 
+  static constexpr std::size_t kMaxAdded = 256;
+
   // The models' engines may be attached already. Requires: one model at least.
   ServedModels(std::vector<ServedModel> models, Config config);
   ~ServedModels();
   ServedModels(const ServedModels&) = delete;
   ServedModels& operator=(const ServedModels&) = delete;
 
-  std::size_t size() const { return entries_.size(); }
+  // Those that are served, ascending. The first one stays.
+  std::vector<std::size_t> indices() const;
+  bool has_one() const;
   bool takes_any_name() const { return config_.any_name; }
   const ServedModel& model(std::size_t index) const { return entries_[index]->model; }
-  // The contexts of the models, in their order; before anything is asked.
-  void bind(std::vector<ApiContext*> contexts);
+  // The contexts of the models, in their order, before anything is asked. `make_context` makes those of added ones.
+  using MakeContext = std::function<ApiContext*(const ServedModel& model)>;
+  void bind(const std::vector<ApiContext*>& contexts, MakeContext make_context);
+  // False: kMaxAdded were added already. Requires: all models may be unloaded, and the name is not served.
+  bool add(ServedModel model);
+  // Nobody finds it any more. Returns when its requests have ended and its memory is back; false: `stop` came first.
+  // Requires: not the first one.
+  bool remove(std::size_t index, const std::stop_token& stop);
   ApiContext& context(std::size_t index) const { return *contexts_[index]; }
 
   // The model of that name, the first one's if it is empty; npos: there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
   std::size_t find(std::string_view name) const;
+  // Likewise, whatever `any_name` says.
+  std::size_t find_named(std::string_view name) const;
 
   // Gives the model when it is loaded, for as long as the lease is kept. Errors: 503 (no memory for it, or the server
-  // ends), 500 (its file is broken).
+  // ends), 500 (its file is broken), 404 (it was removed meanwhile).
   using Lease = std::shared_ptr<const void>;
   using Then = std::function<void(ApiResult<Lease>)>;
   void acquire(std::size_t index, Then then);
@@ -95,7 +114,10 @@ class ServedModels {
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
+    explicit Entry(ServedModel served) : model(std::move(served)) {}
+
     ServedModel model;
+    std::atomic<bool> is_removed{false};
     ModelState state = ModelState::kKnown;
     bool is_leaving = false;  // takes nobody new
     bool was_asked_to_leave = false;
@@ -115,12 +137,16 @@ class ServedModels {
   std::size_t least_recently_used(bool only_idle) const;
   std::size_t expired() const;
   std::int64_t num_loaded() const;
+  std::span<const std::unique_ptr<Entry>> entries() const { return {entries_.data(), num_entries_.load()}; }
   Lease lease_of(Entry& entry);
   void give_back(Entry& entry);
 
   const Config config_;
+  // The first num_entries_ are there, and stay until the end: they are read without a lock.
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<ApiContext*> contexts_;
+  std::atomic<std::size_t> num_entries_{0};
+  MakeContext make_context_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -54,8 +54,9 @@ void list_models_in_memory(const ApiContext& context, const Writer& writer) {
   if (context.models == nullptr) {
     write_model_status(json, context, status_of_only(context));
   } else {
-    const std::vector<ModelStatus> models = context.models->status();
-    for (std::size_t i = 0; i < models.size(); ++i) write_model_status(json, context.models->context(i), models[i]);
+    for (const ModelStatus& status : context.models->status()) {
+      write_model_status(json, context.models->context(status.index), status);
+    }
   }
   json.end_array();
   writer->respond(std::move(response));

@@ -7,9 +7,12 @@
 #include "base/printable.h"
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
+#include "server/api/library_worker.h"
 #include "server/api/ollama/json_lines.h"
 #include "server/api/ollama/model_lookup.h"
 #include "server/api/ollama/models_request.h"
+#include "server/api/ollama/pull_answer.h"
+#include "server/api/served_models.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -41,7 +44,16 @@ ApiStatus start_pull(const ApiContext& context, const Writer& writer) {
   Warnings warnings;
   KVASIR_TRY(const OllamaModelRequest request, parse_ollama_pull(writer->request().body, context.limits, warnings));
   add_warnings(warnings, *writer);
-  if (!check_model(context, request.model)) {
+  const bool is_served = context.models == nullptr ? check_model(context, request.model).has_value()
+                                                   : context.models->find_named(request.model) != ServedModels::npos;
+  if (!is_served && context.library != nullptr) {
+    const auto answer = std::make_shared<PullAnswer>(writer, request.model, request.stream);
+    answer->watch_client();
+    return context.library->pull(
+        request.model, [answer](const ModelLibrary::Progress& progress) { return answer->step(progress); },
+        [answer](ApiStatus status) { answer->end(std::move(status)); });
+  }
+  if (!is_served && !context.takes_any_name) {
     return bad_request(fmt::format("this server has {} alone: `kvasir pull {}` fetches another, and a server of its own "
                                    "serves it",
                                    context.model_name, printable(request.model)),
@@ -51,11 +63,29 @@ ApiStatus start_pull(const ApiContext& context, const Writer& writer) {
   return {};
 }
 
+ApiError stays(const std::string& model) {
+  return {409, fmt::format("{} is being served and stays", model), "model", "model_in_use"};
+}
+
 ApiStatus start_delete(const ApiContext& context, const Writer& writer) {
   KVASIR_CHECKED(check_may_change_models(context, *writer));
-  KVASIR_CHECKED(read_ollama_request(context, *writer, parse_ollama_delete));
-  return std::unexpected(
-      ApiError{409, fmt::format("{} is being served and stays", context.model_name), "model", "model_in_use"});
+  if (context.library == nullptr) {
+    KVASIR_CHECKED(read_ollama_request(context, *writer, parse_ollama_delete));
+    return std::unexpected(stays(context.model_name));
+  }
+  Warnings warnings;
+  KVASIR_TRY(const OllamaModelRequest request, parse_ollama_delete(writer->request().body, context.limits, warnings));
+  add_warnings(warnings, *writer);
+  const std::size_t index = context.models->find_named(request.model);
+  if (index == ServedModels::npos) {
+    return std::unexpected(ApiError{404, fmt::format("model '{}' not found", printable(request.model)), "model", "model_not_found"});
+  }
+  return context.library->remove(index, [writer](ApiStatus status) {
+    writer->post([writer, status = std::move(status)] {
+      if (!status) return respond_unless(status, *writer);
+      writer->respond({});
+    });
+  });
 }
 
 }  // namespace
@@ -63,21 +93,23 @@ ApiStatus start_delete(const ApiContext& context, const Writer& writer) {
 extern const Endpoint kOllamaPull = {
     .method = "POST",
     .pattern = "/api/pull",
-    .meaning = "whether a model is there; 403 without an operator's key or `--allow-pull`",
+    .meaning = "fetch a model and serve it; 403 without an operator's key or `--allow-pull`",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_pull(context, writer), *writer); },
     .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_pull_fields()), .shared = {}}; },
+    .is_of_server = true,
 };
 
 extern const Endpoint kOllamaDelete = {
     .method = "DELETE",
     .pattern = "/api/delete",
-    .meaning = "refused: the model that is served stays; 403 without an operator's key or `--allow-pull`",
+    .meaning = "delete a model that was pulled, but for the first one; 403 without an operator's key or `--allow-pull`",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_delete(context, writer), *writer); },
     .api = "ollama",
     .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(ollama_delete_fields()), .shared = {}}; },
+    .is_of_server = true,
 };
 
 }  // namespace kvasir::server::api

@@ -57,11 +57,14 @@ void answer_ps(const ApiContext& context, const Writer& writer) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("models").begin_array();
-  const std::vector<const ApiContext*> models = contexts_of_models(context);
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    if (context.models != nullptr && context.models->status_of(i).state != ModelState::kLoaded) continue;
-    begin_model(json, *models[i]).member("expires_at", kNeverExpires).member("size_vram", 0);
-    json.member("context_length", models[i]->engine.model_info().max_model_len_tokens).end_object();
+  const auto add = [&json](const ApiContext& model) {
+    begin_model(json, model).member("expires_at", kNeverExpires).member("size_vram", 0);
+    json.member("context_length", model.engine.model_info().max_model_len_tokens).end_object();
+  };
+  if (context.models == nullptr) add(context);
+  const auto models = context.models == nullptr ? std::vector<ModelStatus>() : context.models->status();
+  for (const ModelStatus& status : models) {
+    if (status.state == ModelState::kLoaded) add(context.models->context(status.index));
   }
   json.end_array().end_object();
   writer->respond({.body = std::move(body)});

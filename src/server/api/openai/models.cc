@@ -44,11 +44,11 @@ void answer_models(const ApiContext& context, const Writer& writer) {
   JsonWriter json(response.body);
   json.begin_object().member("object", "list").key("data").begin_array();
   std::string last = context.model_name;
-  if (context.models == nullptr || context.models->size() == 1) {
+  if (context.models == nullptr || context.models->has_one()) {
     write_model(json, context, nullptr);
   } else {
     const std::vector<ModelStatus> models = context.models->status();
-    for (std::size_t i = 0; i < models.size(); ++i) write_model(json, context.models->context(i), &models[i]);
+    for (const ModelStatus& status : models) write_model(json, context.models->context(status.index), &status);
     last = models.back().name;
   }
   json.end_array().member("has_more", false);

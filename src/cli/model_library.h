@@ -1,0 +1,13 @@
+// The catalogue and the hub, for clients of a running server.
+#pragma once
+
+#include "base/logger.h"
+#include "cli/model_memory.h"
+#include "server/api/model_library.h"
+
+namespace kvasir::cli {
+
+// Models of the catalogue and hf:OWNER/NAME, into the user's store. The logger outlives it.
+server::api::ModelLibrary make_model_library(ModelMemory memory, Logger& logger);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,115 @@
+#include "server/api/library_worker.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+namespace kvasir::server::api {
+namespace {
+
+ApiError shutting_down() { return {503, "the server is shutting down", {}, "shutting_down"}; }
+
+ApiError api_error(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kCancelled: return {503, "the pull was stopped", {}, "overloaded"};
+    case ErrorKind::kNotFound: return {404, error.message, "model", "model_not_found"};
+    case ErrorKind::kUsage: return {400, error.message, "model", {}};
+    case ErrorKind::kMachine: return {503, error.message, {}, "overloaded"};
+    default: return {500, error.message, {}, "internal_error"};
+  }
+}
+
+}  // namespace
+
+ApiStatus LibraryWorker::pull(std::string name, ModelLibrary::OnProgress on_progress, Done done) {
+  auto work = [this, name = std::move(name), on_progress = std::move(on_progress)] {
+    return pull_now(name, on_progress);
+  };
+  return enqueue({std::move(work), std::move(done)});
+}
+
+ApiStatus LibraryWorker::remove(std::size_t index, Done done) {
+  const ServedModel& model = models_.model(index);
+  if (index == 0 || model.load == nullptr || !library_.may_remove(model.path)) {
+    return std::unexpected(ApiError{409,
+                                    index == 0 ? fmt::format("{} answers requests that name no model, and stays", model.name)
+                                               : fmt::format("{} was not pulled: its files are the operator's", model.name),
+                                    "model", "model_in_use"});
+  }
+  return enqueue({[this, index] { return remove_now(index); }, std::move(done)});
+}
+
+ApiStatus LibraryWorker::pull_now(const std::string& name, const ModelLibrary::OnProgress& on_progress) {
+  if (models_.find_named(name) != ServedModels::npos) return {};  // of an earlier job
+  auto pulled = library_.pull(name, [&](const ModelLibrary::Progress& progress) {
+    return !thread_.get_stop_token().stop_requested() && on_progress(progress);
+  });
+  if (!pulled) return std::unexpected(api_error(pulled.error()));
+  if (models_.find_named(pulled->name) != ServedModels::npos) return {};  // by its whole name
+  if (models_.add(*std::move(pulled))) return {};
+  return std::unexpected(ApiError{503, fmt::format("{} models were pulled since the start, which is the limit: it is "
+                                                   "served after a restart", ServedModels::kMaxAdded), {}, "overloaded"});
+}
+
+ApiStatus LibraryWorker::remove_now(std::size_t index) {
+  const ServedModel& model = models_.model(index);
+  if (models_.find_named(model.name) != index) {
+    return std::unexpected(ApiError{404, fmt::format("the model \"{}\" was deleted", model.name), "model", "model_not_found"});
+  }
+  if (!models_.remove(index, thread_.get_stop_token())) return std::unexpected(shutting_down());
+  const Status removed = library_.remove(model.path);
+  if (!removed) return std::unexpected(api_error(removed.error()));
+  return {};
+}
+
+ApiStatus LibraryWorker::enqueue(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) return std::unexpected(shutting_down());
+    if (waiting_.size() >= kMaxWaiting) {
+      return std::unexpected(
+          ApiError{503, fmt::format("{} models wait to be pulled or deleted, which is the limit", kMaxWaiting), {}, "overloaded"});
+    }
+    if (!thread_.joinable()) {
+      try {
+        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+      } catch (const std::exception&) {
+        return std::unexpected(ApiError{503, "no thread is left for this", {}, "overloaded"});
+      }
+    }
+    waiting_.push_back(std::move(job));
+  }
+  changed_.notify_one();
+  return {};
+}
+
+void LibraryWorker::run(const std::stop_token& stop) {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); }) || stop.stop_requested()) return;
+    const Job job = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    try {
+      job.done(job.work());
+    } catch (const std::exception& error) {  // no memory
+      job.done(std::unexpected(ApiError{503, error.what(), {}, "overloaded"}));
+    }
+  }
+}
+
+void LibraryWorker::close() {
+  const std::lock_guard closing(closing_);
+  std::deque<Job> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    waiting.swap(waiting_);
+  }
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+  for (const Job& job : waiting) job.done(std::unexpected(shutting_down()));
+}
+
+}  // namespace kvasir::server::api
