@@ -91,6 +91,9 @@ struct EngineConfig {
   // The limit for the first token of requests of class 0 and better, and thirty times as long for the classes
   // behind. A request that would miss it because of other requests is refused at once; 0: none is.
   std::int32_t ttft_target_ms = 0;
+  // Guesses what comes next from the text so far, and checks several guesses in a step where that is faster. Tokens and
+  // log-probabilities are the same bits.
+  bool speculates = false;
   std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
@@ -190,6 +193,8 @@ struct EngineStats {
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
   std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
+  std::int64_t num_draft_tokens = 0;           // guesses that steps have run
+  std::int64_t num_draft_tokens_accepted = 0;  // .. and that were what was sampled
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

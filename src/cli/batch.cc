@@ -248,6 +248,7 @@ void add_batch(CLI::App& app, Context& context) {
   add_kv_policy_options(*verb, options->kv);
   add_chat_template_option(*verb, options->engine);
   add_weight_options(*verb, options->engine);
+  add_speculate_option(*verb, options->engine, "auto");
   on_chosen(*verb, context, [options, &context] { return run_batch(*options, context.options); });
 }
 

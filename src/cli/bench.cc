@@ -334,6 +334,7 @@ void add_bench(CLI::App& app, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
+  add_speculate_option(*verb, options->engine, "off");
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

@@ -234,6 +234,7 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
+  add_speculate_option(*verb, options->engine, "auto");
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }

@@ -431,6 +431,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
   add_kv_type_option(*verb, options->engine);
   add_weight_options(*verb, options->engine);
+  add_speculate_option(*verb, options->engine, "auto");
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
   const auto print_reference = [] {

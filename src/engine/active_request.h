@@ -49,6 +49,7 @@ struct ActiveRequest {
   bool owes_prompt_logprobs = false;              // they go out with choice 0's first output
   bool has_failed = false;                        // one of its choices
   bool takes_forced_runs = true;
+  bool takes_drafts = false;                      // guesses may be checked in its steps
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
   std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling

@@ -42,7 +42,8 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
-      table_prefault_(loaded_.looked_up_tables()) {
+      table_prefault_(loaded_.looked_up_tables()),
+      draft_steps_(config_.speculates) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
@@ -256,6 +257,8 @@ void LocalEngine::start_request(Arrival arrival) {
                              params.stop_token_ids.end());
   // The drops of a lossy policy depend on the steps in which tokens are computed.
   request.takes_forced_runs = !sequence.kv_policy.is_lossy();
+  const bool is_free = request.request.compiled_guide == nullptr && params.allowed_token_ids.empty();
+  request.takes_drafts = is_free && !sequence.kv_policy.is_lossy();
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -312,6 +315,7 @@ void LocalEngine::step() {
   if (output.empty()) return;
   counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_.held_bytes());
   build_tasks(output);
+  draft_steps_.begin_step(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
   forced_runs_.extend(runner_.sampled());
   scheduled_.clear();
@@ -322,8 +326,10 @@ void LocalEngine::step() {
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
+    draft_steps_.advance(update, scheduler_, streams_.at(update.id).request->takes_drafts);
     emit_update(update, results[i]);
   }
+  draft_steps_.end_step(std::chrono::duration<double, std::milli>(end - begin).count(), scheduler_, counters_);
   count_step(counters_, std::ssize(scheduled_), std::chrono::duration<double>(end - begin).count());
 }
 

@@ -15,6 +15,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/draft_steps.h"
 #include "engine/forced_runs.h"
 #include "engine/guide_compiler.h"
 #include "engine/kv_prefault.h"
@@ -101,6 +102,7 @@ class LocalEngine final : public Engine {
   TablePrefault table_prefault_;
   std::vector<runtime::SamplingTask> tasks_;
   ForcedRuns forced_runs_;  // of the step
+  DraftSteps draft_steps_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
   std::vector<std::string>

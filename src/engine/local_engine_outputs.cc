@@ -99,6 +99,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     request.choices[choice].finished = true;
     const auto stream = streams_.find(request.sequence(choice));
     if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
+    draft_steps_.forget(request.sequence(choice));
     output.request_finished = --request.num_unfinished == 0;
   }
   const bool request_finished = output.request_finished;

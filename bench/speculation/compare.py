@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Plays prompts one at a time against a server that guesses tokens and one that does not, in turn.
+
+Both give the same texts; a difference is an error. Rates count from the first token to the last.
+
+Usage: compare.py MODEL --workload FILE [--rounds N] [--streams N] [--max-tokens N] [--out FILE]
+  FILE: JSON lines {"kind", "prompt" or "messages"}
+"""
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KVASIR = os.environ.get("KVASIR_BINARY", str(ROOT / "build/release/bin/kvasir"))
+
+
+class Server:
+    def __init__(self, model, speculate, streams):
+        self.process = subprocess.Popen([KVASIR, "serve", model, "--port", "0", "--speculate", speculate,
+                                         "--max-num-seqs", str(max(streams, 2)), "--no-prefix-cache"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for line in self.process.stdout:
+            found = re.search(rb"http://[^ :]+:(\d+)", line)
+            if found:
+                self.port = int(found[1])
+                return
+        raise SystemExit("the server did not start")
+
+    def cpu_s(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def drafts(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        found = re.findall(r"kvasir_draft_tokens(?:_accepted)?_total\{[^}]*\} (\d+)", text)
+        return [int(number) for number in found]
+
+    def answer(self, job, max_tokens, temperature):
+        """The text, its tokens, and the seconds from the first token to the last."""
+        body = {"max_tokens": max_tokens, "temperature": temperature, "seed": 7, "stream": True,
+                "stream_options": {"include_usage": True}}
+        path = "/v1/chat/completions" if "messages" in job else "/v1/completions"
+        body |= {key: job[key] for key in ("messages", "prompt") if key in job}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        text, first, last, tokens = "", None, None, 0
+        for line in connection.getresponse():
+            if not line.startswith(b"data: {"):
+                continue
+            event = json.loads(line[6:])
+            if event.get("usage"):
+                tokens = event["usage"]["completion_tokens"]
+            for choice in event["choices"]:
+                piece = choice["text"] if "text" in choice else choice["delta"].get("content") or ""
+                last = time.monotonic()
+                first = first or last
+                text += piece
+        connection.close()
+        return text, tokens, (last or 0) - (first or 0)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def play(server, jobs, arguments):
+    """Answers of all jobs, wall and processor seconds."""
+    began, cpu = time.monotonic(), server.cpu_s()
+    with concurrent.futures.ThreadPoolExecutor(arguments.streams) as pool:
+        answers = list(pool.map(lambda job: server.answer(job, arguments.max_tokens, arguments.temperature), jobs))
+    return answers, time.monotonic() - began, server.cpu_s() - cpu
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--workload", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--max-tokens", type=int, default=160)
+    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    jobs = [json.loads(line) for line in open(arguments.workload)]
+    kinds = sorted({job["kind"] for job in jobs})
+    servers = {name: Server(arguments.model, name, arguments.streams) for name in ("off", "auto")}
+    rows, wrong = [], 0
+    try:
+        for turn in range(arguments.rounds):
+            for kind in kinds:
+                of_kind = [job for job in jobs if job["kind"] == kind]
+                names = list(servers) if turn % 2 == 0 else list(servers)[::-1]
+                played = {name: play(servers[name], of_kind, arguments) for name in names}
+                wrong += sum(a[0] != b[0] for a, b in zip(played["off"][0], played["auto"][0]))
+                tokens = sum(answer[1] for answer in played["off"][0])
+                decode = {name: sum(answer[2] for answer in played[name][0]) for name in servers}
+                rows.append({"kind": kind, "turn": turn, "tokens": tokens, "decode_ratio": decode["off"] / decode["auto"],
+                             "wall_ratio": played["off"][1] / played["auto"][1],
+                             "cpu_ratio": played["off"][2] / played["auto"][2]})
+                print({key: round(value, 3) if isinstance(value, float) else value for key, value in rows[-1].items()},
+                      flush=True)
+        drafts = servers["auto"].drafts()
+    finally:
+        for server in servers.values():
+            server.stop()
+    summary = {kind: {key: round(statistics.median(row[key] for row in rows if row["kind"] == kind), 3)
+                      for key in ("decode_ratio", "wall_ratio", "cpu_ratio")} for kind in kinds}
+    print(json.dumps({"median": summary, "draft_tokens": drafts, "texts_that_differ": wrong}))
+    if arguments.out:
+        pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
+                                                           "temperature": arguments.temperature, "median": summary,
+                                                           "draft_tokens": drafts, "rows": rows}, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#include "engine/draft_steps.h"
+
+#include <algorithm>
+
+namespace kvasir {
+
+void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
+  if (!is_on_) return;
+  ran_.clear();
+  streams_.clear();
+  num_guesses_ = num_tokens_ = num_accepted_ = 0;
+  is_plain_decoding_ = output.num_whole == output.sequences.size();
+  for (const sched::ScheduledSequence& sequence : output.sequences) {
+    ran_.push_back({sequence.id, sequence.num_draft_tokens()});
+    num_guesses_ += sequence.num_draft_tokens();
+    is_plain_decoding_ = is_plain_decoding_ && sequence.samples && sequence.num_committed_tokens() == 1;
+  }
+}
+
+void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, bool may_guess) {
+  if (!is_on_) return;
+  const auto ran = std::ranges::find(ran_, update.id, &Ran::id);
+  const std::int32_t num_guesses = ran->num_guesses;
+  num_tokens_ += static_cast<std::int32_t>(update.tokens.size());
+  if (num_guesses > 0) num_accepted_ += static_cast<std::int32_t>(update.tokens.size()) - 1;
+  if (update.finish_reason) return speculator_.end(update.id);
+  streams_.push_back(update.id);
+  if (!may_guess) return;
+  if (!speculator_.knows(update.id)) return speculator_.begin(update.id, scheduler.sequences().at(update.id).token_ids);
+  tokens_.clear();
+  for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
+  speculator_.advance(update.id, tokens_, num_guesses);
+}
+
+void DraftSteps::forget(SequenceId id) {
+  speculator_.end(id);
+  std::erase(streams_, id);
+}
+
+void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats) {
+  if (!is_on_) return;
+  stats.num_draft_tokens += num_guesses_;
+  stats.num_draft_tokens_accepted += num_accepted_;
+  if (is_plain_decoding_) {
+    speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms);
+  }
+  for (const spec::Speculator::Draft& draft : speculator_.propose(streams_)) {
+    scheduler.set_draft(draft.id, draft.token_ids);
+  }
+}
+
+}  // namespace kvasir

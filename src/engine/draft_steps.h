@@ -1,0 +1,44 @@
+// Steps that also run guesses of what their sequences generate next.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kvasir/engine.h"
+#include "sched/scheduler.h"
+#include "spec/speculator.h"
+
+namespace kvasir {
+
+// Between scheduler and speculator: what ran, what came of it, and what the next step may guess.
+//
+// Thread safety: none; on the engine thread.
+class DraftSteps {
+ public:
+  explicit DraftSteps(bool is_on) : is_on_(is_on) {}
+
+  // What the step is about to run.
+  void begin_step(const sched::SchedulerOutput& output);
+  // What it brought one sequence, in the order of the step; `may_guess`: guesses do not change what the sequence gets.
+  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, bool may_guess);
+  // Gives guesses to the sequences that go on. Counts those that ran.
+  void end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats);
+  // The sequence has ended.
+  void forget(SequenceId id);
+
+ private:
+  struct Ran {
+    SequenceId id{};
+    std::int32_t num_guesses = 0;
+  };
+
+  bool is_on_;
+  spec::Speculator speculator_;
+  std::vector<Ran> ran_;
+  bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
+  std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
+  std::vector<SequenceId> streams_;  // that go on generating
+  std::vector<TokenId> tokens_;      // kept for its memory
+};
+
+}  // namespace kvasir

@@ -1,0 +1,64 @@
+#include "spec/draft_gate.h"
+
+#include <algorithm>
+
+namespace kvasir::spec {
+
+std::span<const std::int32_t> DraftGate::choose(std::span<const Survival> streams) {
+  const auto num_streams = static_cast<std::int32_t>(streams.size());
+  chosen_.assign(streams.size(), 0);
+  if (num_streams == 0 || num_streams > RowCosts::kMaxStreams) return chosen_;
+  if (num_to_sleep_ > 0) {
+    --num_to_sleep_;
+    return chosen_;
+  }
+  const bool is_plain = costs_.base_ms(num_streams) == 0.0 || num_since_plain_ >= kPlainEvery;
+  if (is_plain) return chosen_;
+  std::vector<std::int32_t> taken(streams.size(), 0);
+  double num_expected = num_streams;
+  double best = num_expected;  // tokens for the time of a step without guesses
+  for (std::int32_t num_guesses = 1; num_guesses <= RowCosts::kMaxGuesses; ++num_guesses) {
+    std::size_t next = 0;
+    double most = 0.0;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const auto depth = static_cast<std::size_t>(taken[i]);
+      if (depth < streams[i].size() && streams[i][depth] > most) {
+        most = streams[i][depth];
+        next = i;
+      }
+    }
+    if (most <= 0.0) break;
+    ++taken[next];
+    num_expected += most;
+    const double worth = num_expected / costs_.ratio(num_streams, num_guesses);
+    if (worth <= best) continue;
+    best = worth;
+    chosen_ = taken;
+  }
+  return chosen_;
+}
+
+void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
+                        double milliseconds) {
+  if (num_streams < 1 || num_streams > RowCosts::kMaxStreams) return;
+  costs_.observe(num_streams, num_guesses, milliseconds);
+  if (num_guesses == 0) {
+    num_since_plain_ = 0;
+    return;
+  }
+  ++num_since_plain_;
+  if (costs_.base_ms(num_streams) == 0.0) return;
+  num_tokens_ += num_tokens;
+  num_plain_tokens_ += num_streams * milliseconds / costs_.base_ms(num_streams);
+  if (++num_judged_ == kJudgedSteps) judge();
+}
+
+void DraftGate::judge() {
+  const bool pays = num_tokens_ > num_plain_tokens_;
+  num_to_sleep_ = pays ? 0 : next_sleep_;
+  next_sleep_ = pays ? kLeastSleep : std::min(2 * next_sleep_, kMostSleep);
+  num_judged_ = 0;
+  num_tokens_ = num_plain_tokens_ = 0.0;
+}
+
+}  // namespace kvasir::spec

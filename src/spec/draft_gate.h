@@ -1,0 +1,47 @@
+// How many guesses a step runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "spec/row_costs.h"
+
+namespace kvasir::spec {
+
+// Runs as many as bring the most tokens for the time, by what guesses are worth and rows cost. When steps with guesses
+// have brought fewer tokens for their time than steps without, it sleeps: 256 steps, then twice as many each time.
+//
+// Thread safety: none.
+class DraftGate {
+ public:
+  // Of each stream how likely its first guess is to be right, its first two, ...; descending.
+  using Survival = std::vector<double>;
+
+  // How many guesses of each stream run. All 0 where none pays, in each kPlainEvery-th step, and while it sleeps.
+  std::span<const std::int32_t> choose(std::span<const Survival> streams);
+  // What a step brought in which these streams ran one token each, and their guesses.
+  void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens, double milliseconds);
+
+  void forget_bases() { costs_.forget_bases(); }
+
+  bool is_asleep() const { return num_to_sleep_ > 0; }
+  const RowCosts& costs() const { return costs_; }
+
+ private:
+  static constexpr std::int32_t kPlainEvery = 24;
+  static constexpr std::int32_t kJudgedSteps = 64;
+  static constexpr std::int32_t kLeastSleep = 256, kMostSleep = 16'384;
+
+  void judge();
+
+  RowCosts costs_;
+  std::vector<std::int32_t> chosen_;
+  std::int32_t num_since_plain_ = 0;
+  // Of the steps with guesses since the last judgement: their tokens, and how many those times would have brought without.
+  std::int32_t num_judged_ = 0;
+  double num_tokens_ = 0.0, num_plain_tokens_ = 0.0;
+  std::int32_t num_to_sleep_ = 0, next_sleep_ = kLeastSleep;
+};
+
+}  // namespace kvasir::spec

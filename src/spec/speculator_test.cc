@@ -1,0 +1,62 @@
+#include "spec/speculator.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace kvasir::spec::speculator_test {
+namespace {
+
+constexpr SequenceId kOne{1}, kTwo{2};
+
+void learn_times(Speculator& speculator, std::int32_t num_streams) {
+  for (int i = 0; i < 3; ++i) speculator.observe_step(num_streams, 0, num_streams, 10.0);
+}
+
+TEST(Speculator, GuessesWhatTheTextSaidBefore) {
+  Speculator speculator;
+  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4});
+  learn_times(speculator, 1);
+  const auto drafts = speculator.propose(std::vector{kOne});
+  ASSERT_EQ(drafts.size(), 1U);
+  ASSERT_GE(drafts[0].token_ids.size(), 2U);
+  EXPECT_EQ(drafts[0].token_ids[0], 5);
+  EXPECT_EQ(drafts[0].token_ids[1], 6);
+}
+
+TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
+  Speculator speculator;
+  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 4, 5});
+  learn_times(speculator, 2);
+  EXPECT_TRUE(speculator.propose(std::vector{kOne, kTwo}).empty());
+}
+
+TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
+  Speculator speculator;
+  std::vector<TokenId> text = {1, 2, 3, 1, 2};
+  speculator.begin(kOne, text);
+  learn_times(speculator, 1);
+  TokenId fresh = 100;
+  int num_guessed_late = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto drafts = speculator.propose(std::vector{kOne});
+    const auto num_guesses = drafts.empty() ? 0 : static_cast<std::int32_t>(drafts[0].token_ids.size());
+    if (i > 200) num_guessed_late += num_guesses;
+    // Two tokens that match, then one that never came before.
+    const TokenId next = i % 3 == 2 ? ++fresh : static_cast<TokenId>(1 + i % 3);
+    speculator.advance(kOne, std::vector{next}, num_guesses);
+    speculator.observe_step(1, num_guesses, 1, 10.0 + num_guesses);
+  }
+  EXPECT_LT(num_guessed_late, 60);
+}
+
+TEST(Speculator, AnEndedSequenceIsForgotten) {
+  Speculator speculator;
+  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 1, 2});
+  EXPECT_TRUE(speculator.knows(kOne));
+  speculator.end(kOne);
+  EXPECT_FALSE(speculator.knows(kOne));
+}
+
+}  // namespace
+}  // namespace kvasir::spec::speculator_test
