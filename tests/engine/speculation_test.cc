@@ -1,0 +1,125 @@
+// Guesses change nothing: tokens and log-probabilities are those of an engine that does not guess, bit for bit.
+//
+// Runs on tiny models. KVASIR_SPECULATION_MODEL names a real one to run instead.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generate.h"
+
+namespace kvasir::testing::speculation_test {
+namespace {
+
+constexpr std::int32_t kNewTokens = 120;
+
+struct Setting {
+  std::string name;
+  KvCacheType kv_type = KvCacheType::kQ12;
+  std::int32_t max_num_seqs = 4;
+  std::int32_t chunk_tokens = 0;
+  std::int64_t kv_cache_tokens = 4096;
+};
+
+std::vector<Setting> settings() {
+  return {{.name = "plain"},
+          {.name = "one at a time", .max_num_seqs = 1},
+          {.name = "chunks of 16", .kv_type = KvCacheType::kF16, .chunk_tokens = 16},
+          {.name = "preempted", .kv_type = KvCacheType::kF32, .max_num_seqs = 8, .kv_cache_tokens = 640},
+          {.name = "many", .max_num_seqs = 16}};
+}
+
+std::string real_model() {
+  const char* const path = std::getenv("KVASIR_SPECULATION_MODEL");
+  return path == nullptr ? "" : path;
+}
+
+std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates) {
+  EngineConfig config;
+  config.model_path = real_model().empty() ? std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf"
+                                           : real_model();
+  config.num_threads = 2;
+  config.kv_cache_type = setting.kv_type;
+  config.max_num_seqs = setting.max_num_seqs;
+  config.max_chunk_tokens = setting.chunk_tokens;
+  config.kv_cache_tokens = setting.kv_cache_tokens;
+  config.speculates = speculates;
+  auto engine = Engine::load(config);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return *std::move(engine);
+}
+
+// Texts that repeat themselves, with all kinds of parameters.
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < 20; ++i) {
+    std::vector<TokenId> prompt;
+    for (int j = 0; j < 24 + 7 * i; ++j) prompt.push_back(static_cast<TokenId>(4 + (j % (3 + i)) * (i + 2) % 90));
+    Request request = greedy_request(std::move(prompt), kNewTokens - i);
+    SamplingParams& sampling = request.sampling;
+    sampling.logprobs = i % 3;
+    sampling.ignore_eos = i % 4 == 0;
+    sampling.seed = static_cast<std::uint64_t>(i);
+    if (i % 2 == 1) sampling.temperature = i % 4 == 1 ? 0.3f : 1.0f;
+    if (i % 5 == 1) sampling.repetition_penalty = 1.05f;
+    if (i % 5 == 2) sampling.logit_bias = {{7, 2.0f}, {9, -3.0f}};
+    if (i % 5 == 3) sampling.top_k = 8, sampling.min_p = 0.02f;
+    if (i % 5 == 4) sampling.frequency_penalty = 0.1f, sampling.top_p = 0.9f;
+    if (i % 6 == 5) sampling.min_tokens = 40;
+    if (i % 7 == 6) sampling.stop_token_ids = {21, 33};
+    all.push_back(std::move(request));
+  }
+  return all;
+}
+
+void expect_same(const Answer& guessed, const Answer& plain) {
+  EXPECT_EQ(guessed.error, "");
+  EXPECT_EQ(guessed.token_ids, plain.token_ids);
+  EXPECT_EQ(guessed.finish_reason, plain.finish_reason);
+  EXPECT_EQ(guessed.usage.completion_tokens, plain.usage.completion_tokens);
+  ASSERT_EQ(guessed.logprobs.size(), plain.logprobs.size());
+  for (std::size_t i = 0; i < plain.logprobs.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(guessed.logprobs[i].chosen.logprob),
+              std::bit_cast<std::uint32_t>(plain.logprobs[i].chosen.logprob));
+    ASSERT_EQ(guessed.logprobs[i].top.size(), plain.logprobs[i].top.size());
+    for (std::size_t j = 0; j < plain.logprobs[i].top.size(); ++j) {
+      EXPECT_EQ(guessed.logprobs[i].top[j].token, plain.logprobs[i].top[j].token);
+    }
+  }
+}
+
+class Speculation : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) {
+  std::int64_t num_guesses = 0, num_right = 0;
+  for (const Setting& setting : settings()) {
+    SCOPED_TRACE(setting.name);
+    const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true);
+    for (int round = 0; round < 2; ++round) {  // the second finds its prompts cached
+      const std::vector<Answer> wanted = generate(*plain, requests());
+      const std::vector<Answer> answers = generate(*guessing, requests());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_same(answers[i], wanted[i]);
+      }
+    }
+    EXPECT_EQ(plain->stats().num_draft_tokens, 0);
+    const EngineStats stats = stats_after(*guessing, 2 * std::ssize(requests()));
+    num_guesses += stats.num_draft_tokens;
+    num_right += stats.num_draft_tokens_accepted;
+  }
+  EXPECT_GT(num_guesses, 100) << "or nothing was tested";
+  EXPECT_GT(num_right, 20);
+  EXPECT_GE(num_guesses, num_right);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Speculation, ::testing::Values("llama-f32", "llama-q4_k", "qwen3moe-q4_0",
+                                                                     "gemma3-q5_0", "gemma4-q4_0"));
+
+}  // namespace
+}  // namespace kvasir::testing::speculation_test
