@@ -19,7 +19,7 @@ struct Use {
 };
 
 // Each tenant may have its part even when the whole is taken.
-Status check_room(std::string_view what, std::string_view flag, Use use, std::int64_t coming, std::int64_t limit,
+Status check_room(std::string_view what, const std::string& flag, Use use, std::int64_t coming, std::int64_t limit,
                   std::int64_t num_tenants) {
   const std::int64_t share = std::max<std::int64_t>(1, limit / num_tenants);
   if (use.total + coming <= limit || use.own + coming <= share) return {};
@@ -42,7 +42,9 @@ Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) con
     return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {} ({})",
                                                      arrivals.num_requests, limit, kRequestsFlag));
   }
-  KVASIR_CHECKED(check_room("requests are waiting or running", kRequestsFlag, {num_unfinished_, is_there ? own->second : 0},
+  const std::string flag = fmt::format("{}{} {} beside {} that run", arrivals.priority > 0 ? "half of " : "",
+                                       kRequestsFlag, limits_.num_requests, limits_.num_seats);
+  KVASIR_CHECKED(check_room("requests are waiting or running", flag, {num_unfinished_, is_there ? own->second : 0},
                             arrivals.num_requests, limit, num_tenants));
   if (limits_.num_prompt_tokens == 0) return {};
   Use waiting;
@@ -56,7 +58,7 @@ Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) con
     return make_error(ErrorKind::kUsage, fmt::format("queue: {} prompt tokens came together, the limit is {} ({})",
                                                      arrivals.num_prompt_tokens, token_limit, kTokensFlag));
   }
-  return check_room("prompt tokens are waiting", kTokensFlag, waiting, arrivals.num_prompt_tokens, token_limit,
+  return check_room("prompt tokens are waiting", std::string(kTokensFlag), waiting, arrivals.num_prompt_tokens, token_limit,
                     num_tenants);
 }
 

@@ -33,7 +33,7 @@ TEST_F(QueueLimitTest, ATenantAloneHasAllOfIt) {
   const Status refused = limit_.check({"a", 0, 1, 1}, load_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
-  EXPECT_EQ(refused.error().message, "queue: 8 requests are waiting or running and 1 came, the limit is 8 (--max-queue)");
+  EXPECT_EQ(refused.error().message, "queue: 8 requests are waiting or running and 1 came, the limit is 8 (--max-queue 6 beside 2 that run)");
   limit_.leave("a");
   EXPECT_EQ(fill("a"), 1);
 }
@@ -46,7 +46,7 @@ TEST_F(QueueLimitTest, AQueueThatOneTenantHasFilledIsOpenToTheOthers) {
   EXPECT_EQ(limit_.num_unfinished(), 14);
   EXPECT_EQ(
       limit_.check({"c", 0, 1, 1}, load_).error().message,
-      "queue: 14 requests are waiting or running and 1 came, the limit is 8 (--max-queue), or 2 for each of 3 keys with "
+      "queue: 14 requests are waiting or running and 1 came, the limit is 8 (--max-queue 6 beside 2 that run), or 2 for each of 3 keys with "
       "2 of this one");
 }
 

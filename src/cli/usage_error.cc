@@ -56,6 +56,27 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
   return verbs;
 }
 
+// "--port comes behind its verb: kvasir serve --port"; empty: no verb has the flag.
+std::string belongs_behind_a_verb(const CLI::App& app, std::string_view name) {
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (find_flag(app, *verb, name) == nullptr) continue;
+    const std::string flag = "--" + std::string(name);
+    return flag + " comes behind its verb: kvasir " + verb->get_name() + " " + flag;
+  }
+  return {};
+}
+
+// Whether a word that stands for a verb is rather a model.
+bool is_like_a_model(std::string_view word) {
+  return word.ends_with(".gguf") || word.contains(':') || word.contains('/');
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
+}
+
 }  // namespace
 
 std::string verb_path(const CLI::App& app, int argc, char** argv) {
@@ -92,6 +113,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
       const std::string_view name = argument.substr(2, argument.find('=') - 2);
       const CLI::Option* flag = find_flag(app, *current, name);
       if (flag == nullptr) {
+        const std::string elsewhere = current == &app ? belongs_behind_a_verb(app, name) : "";
+        if (!elsewhere.empty()) return elsewhere;
         const std::string hint = foreign_flag_hint(argument.substr(0, argument.find('=')));
         // The library's message has values before flags, and takes the flag's value for another fault.
         if (message.contains(" not expected")) message = "there is no flag --" + printable(name);
@@ -112,13 +135,20 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
           return std::string(flag) + " comes behind a verb: kvasir run " + std::string(flag) + " " + printable(argument);
         }
         const std::string parent = current == &app ? "" : current->get_name() + " ";
-        const std::string hint = foreign_verb_hint(parent + std::string(argument));
+        std::string hint = foreign_verb_hint(parent + std::string(argument));
+        if (hint.empty() && current == &app && is_like_a_model(argument)) {
+          hint = "a model goes behind one: kvasir run " + printable(argument);
+        }
         return with_hint("there is no verb '" + parent + printable(argument) + "'",
                          hint.empty() ? did_you_mean("", argument, verbs) : hint);
       }
       current = below;
     }
   }
+  if (current->get_name() == "run" && message.contains(" not expected")) {
+    return with_hint(message, "a prompt of several words stands in quotes");
+  }
+  if (message.starts_with("A subcommand is required")) return with_hint(message, "one of " + joined(verbs_of(*current)));
   return message;
 }
 

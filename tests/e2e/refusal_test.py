@@ -12,6 +12,10 @@ from gguf_edit import F32, I32, STRING, U32, Gguf
 class WrongUsage(CommandLineTest):
     def test_unknown_verb_suggests_the_nearest(self):
         self.refusal(USAGE, "rnu", says="there is no verb 'rnu'; did you mean 'run'?")
+        self.refusal(USAGE, "smollm2:135m", says="a model goes behind one: kvasir run smollm2:135m")
+        self.refusal(USAGE, "--port", "80", "serve", "m", says="--port comes behind its verb: kvasir serve --port")
+        self.refusal(USAGE, "run", "m", "hi", "there", "friend", says="a prompt of several words stands in quotes")
+        self.refusal(USAGE, "keys", says="one of add")
         self.refusal(USAGE, "--threads", "2", "rnu", says="there is no verb 'rnu'; did you mean 'run'?")
         self.refusal(USAGE, "eval", "pll", says="there is no verb 'eval pll'; did you mean 'ppl'?")
 

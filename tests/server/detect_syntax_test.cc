@@ -82,6 +82,14 @@ TEST(DetectSyntax, ReadsWhatTheTemplateMakesOfCalls) {
             "kimi-k2");
   EXPECT_EQ(family_of_call(each("<function={{ f.name }}>{{ f.arguments | tojson }}</function>")),
             "functionary-3.1");
+  EXPECT_EQ(family_of_call(each("<longcat_tool_call>\n" + json + "\n</longcat_tool_call>\n")), "longcat");
+  EXPECT_EQ(family_of_call(each("<function_call> " + json + "\n")), "granite-20b");
+  EXPECT_EQ(family_of_call("<｜tool_calls_begin｜>" +
+                           each("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"{{ f.name }}\">"
+                                "{% for k, v in f.arguments | items %}<steptml:parameter name=\"{{ k }}\">{{ v }}"
+                                "</steptml:parameter>{% endfor %}</steptml:invoke><｜tool_call_end｜>") +
+                           "<｜tool_calls_end｜>"),
+            "step-3");
   EXPECT_EQ(family_of_call("<|tool_call|>[" + each(json + "{% if not loop.last %}, {% endif %}") + "]"),
             "granite-3");
   EXPECT_EQ(family_of_call(each("{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"

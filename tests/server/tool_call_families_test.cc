@@ -49,6 +49,22 @@ const FamilyCase kCases[] = {
      "<seed:tool_call>\n<function=weather>\n<parameter=city>Rome</parameter>\n</function>\n<function=add>\n"
      "<parameter=a>1</parameter>\n<parameter=b>[2,3]</parameter>\n</function>\n</seed:tool_call>",
      "", kRome, kSum},
+    {"longcat",
+     "So.\n<longcat_tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</longcat_tool_call>\n"
+     "<longcat_tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": [2, 3]}}\n</longcat_tool_call>",
+     "So.\n", kRome, kSum},
+    {"granite-20b",
+     "<function_call> {\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n"
+     "<function_call> {\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": [2, 3]}}",
+     "", kRome, kSum},
+    {"functioncall", "<functioncall> {\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}", "", kRome, nullptr},
+    {"step-3",
+     "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"weather\">"
+     "<steptml:parameter name=\"city\">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜>"
+     "<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"add\"><steptml:parameter name=\"a\">1"
+     "</steptml:parameter><steptml:parameter name=\"b\">[2,3]</steptml:parameter></steptml:invoke><｜tool_call_end｜>"
+     "<｜tool_calls_end｜>",
+     "", kRome, kSum},
     {"minimax-m2",
      "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Rome</parameter>\n</invoke>\n"
      "<invoke name=\"add\">\n<parameter name=\"a\">1</parameter>\n<parameter name=\"b\">[2,3]</parameter>\n"

@@ -58,6 +58,19 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .name_close = "\">",
      .tag_mark = "]<]minimax[>[",
      .source_marks = {"]<]minimax[>[", "<invoke name="}},
+    {.family = "step-3",
+     .layout = kTagged,
+     .section_open = "<｜tool_calls_begin｜>",
+     .section_close = "<｜tool_calls_end｜>",
+     .open = {"<｜tool_call_begin｜>function<｜tool_sep｜>"},
+     .close = "<｜tool_call_end｜>",
+     .call_open = "<steptml:invoke name=\"",
+     .call_close = "</steptml:invoke>",
+     .name_close = "\">",
+     .key_open = "<steptml:parameter name=\"",
+     .key_close = "\">",
+     .value_close = "</steptml:parameter>",
+     .source_marks = {"<steptml:invoke", "tool_calls_begin"}},
     {.family = "deepseek-v3.2",
      .layout = kTagged,
      .open = {"<｜DSML｜function_calls>"},
@@ -162,6 +175,20 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .close = "</tool_call>",
      .may_be_list = true,
      .source_marks = {"<tool_call>"}},
+
+    {.family = "longcat",
+     .open = {"<longcat_tool_call>"},
+     .close = "</longcat_tool_call>",
+     .may_be_list = true,
+     .source_marks = {"<longcat_tool_call>"}},
+    {.family = "granite-20b",  // its function-calling form
+     .open = {"<function_call>"},
+     .may_be_list = true,
+     .source_marks = {"<function_call>"}},
+    {.family = "functioncall",  // Glaive and models of its kind
+     .open = {"<functioncall>"},
+     .may_be_list = true,
+     .source_marks = {"<functioncall>"}},
 
     // Marks that are control tokens
     {.family = "mistral-args",  // since Mistral Small 3.1

@@ -14,7 +14,8 @@ constexpr double kMostDimensions = std::numeric_limits<std::int32_t>::max();
 
 ApiStatus read_inputs(const FieldInput& field, OllamaEmbedRequest& request) {
   request.has_input = true;
-  if (field.json.is_array() && field.json.get_array().value().size() == 0) return {};
+  const bool is_list_or_text = field.json.is_array() || field.json.is_string();
+  if (is_list_or_text && asks_for_nothing(field.json)) return {};  // whether there are embeddings
   KVASIR_TRY(request.inputs, prompts_of(field, field.limits.inputs));
   for (const PlainPrompt& input : request.inputs) {
     if (!std::holds_alternative<std::string>(input.content)) {
@@ -51,8 +52,8 @@ constexpr auto kEmbedFields = std::to_array<Field<OllamaEmbedRequest>>({
     {"input", "string or array of strings", {}, "the texts; each gives one embedding", read_inputs},
     {"dimensions",
      "integer",
-     {1, kMostDimensions},
-     "the first so many numbers alone, again of length 1; absent: all",
+     {0, kMostDimensions},
+     "the first so many numbers alone, again of length 1; 0 or absent: all",
      read_integer<&OllamaEmbedRequest::dimensions>},
     kEmbedModel,
     kEmbedTruncate,

@@ -137,9 +137,6 @@ constexpr auto kGenerateFields = joined(std::to_array<Field<OllamaRequest>>({
 
 ApiStatus finish(OllamaRequest& request, Warnings& warnings) {
   KVASIR_CHECKED(check_generation_request(request, warnings));
-  if (request.top_logprobs > 0 && !request.logprobs) {
-    return bad_request("top_logprobs needs logprobs: true", "top_logprobs");
-  }
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return {};
 }

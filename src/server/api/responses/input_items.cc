@@ -91,7 +91,11 @@ struct Reading {
   bool has_gaps() const { return !first_left_out.empty(); }
 };
 
+constexpr auto kKnownMembers =
+    std::to_array<std::string_view>({"type", "role", "content", "id", "status", "phase", "name", "object"});
+
 ApiStatus read_message(const FieldInput& item, JsonObject object, Reading& reading) {
+  warn_unknown_members(item, object, kKnownMembers, reading.warnings);
   KVASIR_TRY(std::string role, required_string(item, object, "role"));
   MessageContent content;
   if (const auto given = find_member(object, "content")) {
