@@ -50,6 +50,7 @@ struct ActiveRequest {
   bool has_failed = false;                        // one of its choices
   bool takes_forced_runs = true;
   bool takes_drafts = false;                      // guesses may be checked in its steps
+  std::int32_t num_drafts = 0, num_drafts_accepted = 0;
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
   std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling

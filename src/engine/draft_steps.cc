@@ -17,16 +17,23 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   }
 }
 
-void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, bool may_guess) {
+void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
+                         ActiveRequest& request) {
   if (!is_on_) return;
   const auto ran = std::ranges::find(ran_, update.id, &Ran::id);
   const std::int32_t num_guesses = ran->num_guesses;
   num_tokens_ += static_cast<std::int32_t>(update.tokens.size());
-  if (num_guesses > 0) num_accepted_ += static_cast<std::int32_t>(update.tokens.size()) - 1;
+  const std::int32_t num_accepted = num_guesses > 0 ? static_cast<std::int32_t>(update.tokens.size()) - 1 : 0;
+  num_accepted_ += num_accepted;
+  request.num_drafts += num_guesses;
+  request.num_drafts_accepted += num_accepted;
   if (update.finish_reason) return speculator_.end(update.id);
   streams_.push_back(update.id);
-  if (!may_guess) return;
-  if (!speculator_.knows(update.id)) return speculator_.begin(update.id, scheduler.sequences().at(update.id).token_ids);
+  if (!request.takes_drafts) return;
+  if (!speculator_.knows(update.id)) {
+    speculator_.begin(update.id, request.request.predicted_token_ids, scheduler.sequences().at(update.id).token_ids);
+    return;
+  }
   tokens_.clear();
   for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
   speculator_.advance(update.id, tokens_, num_guesses);

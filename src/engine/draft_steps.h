@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/active_request.h"
 #include "kvasir/engine.h"
 #include "sched/scheduler.h"
 #include "spec/speculator.h"
@@ -19,8 +20,8 @@ class DraftSteps {
 
   // What the step is about to run.
   void begin_step(const sched::SchedulerOutput& output);
-  // What it brought one sequence, in the order of the step; `may_guess`: guesses do not change what the sequence gets.
-  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, bool may_guess);
+  // What it brought one sequence of the request, in the order of the step.
+  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, ActiveRequest& request);
   // Gives guesses to the sequences that go on. Counts those that ran.
   void end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats);
   // The sequence has ended.

@@ -326,7 +326,7 @@ void LocalEngine::step() {
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
-    draft_steps_.advance(update, scheduler_, streams_.at(update.id).request->takes_drafts);
+    draft_steps_.advance(update, scheduler_, *streams_.at(update.id).request);
     emit_update(update, results[i]);
   }
   draft_steps_.end_step(std::chrono::duration<double, std::milli>(end - begin).count(), scheduler_, counters_);

@@ -11,8 +11,10 @@ constexpr double kLeastSurvival = 0.02;  // what no row costs less than
 
 }  // namespace
 
-void Speculator::begin(SequenceId id, std::span<const TokenId> tokens) {
-  sequences_.try_emplace(id, &typical_).first->second.text.append(tokens);
+void Speculator::begin(SequenceId id, std::span<const TokenId> predicted, std::span<const TokenId> tokens) {
+  SuffixIndex& text = sequences_.try_emplace(id, &typical_).first->second.text;
+  text.append(predicted);
+  text.append(tokens);
   gate_.forget_bases();
 }
 

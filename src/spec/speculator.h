@@ -21,8 +21,8 @@ class Speculator {
  public:
   static constexpr std::int32_t kMaxGuesses = 15;  // of a sequence in a step
 
-  // The sequence generates; `tokens` are its prompt and what it has generated.
-  void begin(SequenceId id, std::span<const TokenId> tokens);
+  // The sequence generates; `tokens` are its prompt and what it has generated, `predicted` what it may generate.
+  void begin(SequenceId id, std::span<const TokenId> predicted, std::span<const TokenId> tokens);
   bool knows(SequenceId id) const { return sequences_.contains(id); }
   // A step brought these tokens of the sequence, with so many guesses in it.
   void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses);

@@ -15,7 +15,7 @@ void learn_times(Speculator& speculator, std::int32_t num_streams) {
 
 TEST(Speculator, GuessesWhatTheTextSaidBefore) {
   Speculator speculator;
-  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4});
+  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4});
   learn_times(speculator, 1);
   const auto drafts = speculator.propose(std::vector{kOne});
   ASSERT_EQ(drafts.size(), 1U);
@@ -24,9 +24,18 @@ TEST(Speculator, GuessesWhatTheTextSaidBefore) {
   EXPECT_EQ(drafts[0].token_ids[1], 6);
 }
 
+TEST(Speculator, GuessesWhatTheClientSaysThatTheAnswerMayBe) {
+  Speculator speculator;
+  speculator.begin(kOne, std::vector<TokenId>{20, 21, 22, 23, 24}, std::vector<TokenId>{1, 2, 3, 20, 21});
+  learn_times(speculator, 1);
+  const auto drafts = speculator.propose(std::vector{kOne});
+  ASSERT_EQ(drafts.size(), 1U);
+  EXPECT_EQ(drafts[0].token_ids[0], 22);
+}
+
 TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
   Speculator speculator;
-  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 4, 5});
+  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 4, 5});
   learn_times(speculator, 2);
   EXPECT_TRUE(speculator.propose(std::vector{kOne, kTwo}).empty());
 }
@@ -34,7 +43,7 @@ TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
 TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
   Speculator speculator;
   std::vector<TokenId> text = {1, 2, 3, 1, 2};
-  speculator.begin(kOne, text);
+  speculator.begin(kOne, {}, text);
   learn_times(speculator, 1);
   TokenId fresh = 100;
   int num_guessed_late = 0;
@@ -52,7 +61,7 @@ TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
 
 TEST(Speculator, AnEndedSequenceIsForgotten) {
   Speculator speculator;
-  speculator.begin(kOne, std::vector<TokenId>{1, 2, 3, 1, 2});
+  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 1, 2});
   EXPECT_TRUE(speculator.knows(kOne));
   speculator.end(kOne);
   EXPECT_FALSE(speculator.knows(kOne));

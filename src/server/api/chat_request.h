@@ -48,6 +48,7 @@ struct ChatRequest : GenerationRequest {
   bool continue_final_message = false;  // the answer goes on where the last message ends
   std::vector<std::pair<std::string, jinja::Value>> template_kwargs;
   ThinkingWish thinking;
+  std::string prediction;  // what the answer may say, which makes it faster
 };
 
 }  // namespace kvasir::server::api

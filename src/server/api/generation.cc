@@ -417,6 +417,8 @@ Usage Generation::total_usage() const {
     total.completion_tokens += usage.completion_tokens;
     total.cached_tokens += usage.cached_tokens;
     total.forced_tokens += usage.forced_tokens;
+    total.draft_tokens += usage.draft_tokens;
+    total.draft_tokens_accepted += usage.draft_tokens_accepted;
     total.kv += usage.kv;
   }
   return total;

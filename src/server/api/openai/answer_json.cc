@@ -29,8 +29,14 @@ void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasonin
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
-  if (num_reasoning_tokens > 0) {
-    json.key("completion_tokens_details").begin_object().member("reasoning_tokens", num_reasoning_tokens).end_object();
+  if (num_reasoning_tokens > 0 || usage.draft_tokens > 0) {
+    json.key("completion_tokens_details").begin_object();
+    if (num_reasoning_tokens > 0) json.member("reasoning_tokens", num_reasoning_tokens);
+    if (usage.draft_tokens > 0) {
+      json.member("accepted_prediction_tokens", usage.draft_tokens_accepted);
+      json.member("rejected_prediction_tokens", usage.draft_tokens - usage.draft_tokens_accepted);
+    }
+    json.end_object();
   }
   observe::member_kv_usage(json, usage.kv);
   json.end_object();

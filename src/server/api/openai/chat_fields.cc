@@ -90,6 +90,21 @@ ApiStatus read_function_call(const FieldInput& field, ChatRequest&) {
   return not_supported(field.name, kElsewhere);
 }
 
+// It changes no answer, so one in another form is left out.
+ApiStatus read_prediction(const FieldInput& field, ChatRequest& request) {
+  JsonElement content;
+  JsonArray parts;
+  std::string_view text;
+  if (field.json["content"].get(content) != simdjson::SUCCESS) return warn_ignored(field, "it has no content"), ApiStatus();
+  if (content.get_string().get(text) == simdjson::SUCCESS) request.prediction = text;
+  if (content.get_array().get(parts) == simdjson::SUCCESS) {
+    for (const JsonElement part : parts) {
+      if (part["text"].get_string().get(text) == simdjson::SUCCESS) request.prediction += text;
+    }
+  }
+  return {};
+}
+
 ApiStatus read_answer_bound(const FieldInput& field, ChatRequest& request) {
   KVASIR_TRY(request.max_completion_tokens, answer_bound_of(field));
   request.is_unbounded = !request.max_completion_tokens;
@@ -193,7 +208,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
      {},
      "how long the prompt and the answer took, also in each piece of a stream",
      read_timings},
-    {"prediction", "object", {}, "accepted; it only makes answers faster", read_unused<object_of>},
+    {"prediction", "object", {}, "what the answer may say: it comes faster where it does", read_prediction},
     {"verbosity", "string", {}, "left out: the model decides how much it says", kLeftOut},
     {"web_search_options", "object", {}, "left out: no request makes the server fetch", read_web_search},
     {"functions", "array", {}, "left out: superseded by tools", kLeftOut},
