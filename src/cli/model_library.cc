@@ -22,14 +22,16 @@ std::string stored_name(const store::ModelStore& store, const std::string& asked
   constexpr std::string_view kLatest = ":latest";
   std::string name(without_ollama_library(asked));
   if (std::string of_hub = store::name_of_foreign_model(name); !of_hub.empty()) return of_hub;
-  if (name.ends_with(kLatest) && store.catalogue().find(name) == nullptr) name.resize(name.size() - kLatest.size());
+  if (name.ends_with(kLatest) && store.catalogue().find(name) == nullptr)
+    name.resize(name.size() - kLatest.size());
   return name;
 }
 
 store::TransferEvents events_for(const ModelLibrary::OnProgress& on_progress, Logger& logger) {
   store::TransferEvents events;
   events.progress = [&on_progress](const store::Progress& progress) {
-    return on_progress({.step = progress.phase, .bytes_done = progress.bytes_done, .bytes_total = progress.bytes_total});
+    return on_progress(
+        {.step = progress.phase, .bytes_done = progress.bytes_done, .bytes_total = progress.bytes_total});
   };
   events.note = [&logger](const std::string& line) { logger.info("{}", line); };
   return events;
@@ -58,8 +60,9 @@ std::string removable_name(const store::ModelStore& store, const std::string& mo
 
 ModelLibrary make_model_library(ModelMemory memory, Logger& logger) {
   const auto shared = std::make_shared<ModelMemory>(std::move(memory));
-  const auto pull = [shared, &logger](const std::string& asked,
-                                      const ModelLibrary::OnProgress& on_progress) -> Result<server::api::ServedModel> {
+  const auto pull = [shared, &logger](
+                        const std::string& asked,
+                        const ModelLibrary::OnProgress& on_progress) -> Result<server::api::ServedModel> {
     KVASIR_TRY(const store::ModelStore store, store::ModelStore::open_default());
     const std::string name = stored_name(store, asked);
     KVASIR_TRY(const std::string model, pull_into(store, name, events_for(on_progress, logger)));

@@ -32,7 +32,8 @@ Result<Measured> measure(const std::string& model, const EngineConfig& config) {
   KVASIR_TRY(const CapacityModel capacity, measure_model(opened, config));
   EngineConfig alone = config;
   alone.reserved_bytes = 0;
-  const std::int32_t wanted = config.max_model_len_tokens > 0 ? config.max_model_len_tokens : kLeastContextTokens;
+  const std::int32_t wanted = config.max_model_len_tokens > 0 ? config.max_model_len_tokens
+                                                              : kLeastContextTokens;
   const CapacityRequest request{.context_tokens = std::min(wanted, capacity.config.context_length_tokens),
                                 .memory_bytes = config.memory_bytes};
   KVASIR_TRY(const CapacityPlan plan, plan_capacity(alone, capacity, request));
@@ -43,7 +44,8 @@ Result<Measured> measure(const std::string& model, const EngineConfig& config) {
 }
 
 // Models that do not run, with a warning where they may be left out.
-Result<std::vector<ModelNeed>> measure_all(std::vector<ModelPlace>& places, const EngineConfig& config, Logger& logger) {
+Result<std::vector<ModelNeed>> measure_all(std::vector<ModelPlace>& places, const EngineConfig& config,
+                                           Logger& logger) {
   std::vector<ModelNeed> needs;
   for (auto place = places.begin(); place != places.end();) {
     auto measured = measure(place->model, config);
@@ -57,7 +59,8 @@ Result<std::vector<ModelNeed>> measure_all(std::vector<ModelPlace>& places, cons
     needs.push_back(measured->need);
     ++place;
   }
-  if (places.empty()) return make_error(ErrorKind::kNotFound, "--model-dir: no model in it runs", "model-dir");
+  if (places.empty())
+    return make_error(ErrorKind::kNotFound, "--model-dir: no model in it runs", "model-dir");
   return needs;
 }
 
@@ -120,20 +123,23 @@ Status ModelMemory::fit(ModelPlace& place) {
   const std::int64_t all_bytes = is_shared_ ? budget_bytes_ : config_.memory_bytes - config_.reserved_bytes;
   // Beside it are the largest others that fit with it.
   const auto num_others = std::min(least_bytes_.size(), static_cast<std::size_t>(num_at_once_ - 1));
-  const std::int64_t others_bytes = std::accumulate(least_bytes_.begin(), least_bytes_.begin() + static_cast<std::ptrdiff_t>(num_others),
-                                                    static_cast<std::int64_t>(num_others) * spare_bytes_);
+  const std::int64_t others_bytes = std::accumulate(
+      least_bytes_.begin(), least_bytes_.begin() + static_cast<std::ptrdiff_t>(num_others),
+      static_cast<std::int64_t>(num_others) * spare_bytes_);
   const std::int64_t room_bytes = all_bytes - others_bytes;
   if (need.least_bytes > room_bytes) {
-    return make_error(ErrorKind::kMachine, fmt::format("memory: {} needs {}, and it may have {} of {}",
-                                                       printable_line(place.model), format_bytes(need.least_bytes),
-                                                       format_bytes(room_bytes), format_bytes(config_.memory_bytes)));
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("memory: {} needs {}, and it may have {} of {}",
+                                  printable_line(place.model), format_bytes(need.least_bytes),
+                                  format_bytes(room_bytes), format_bytes(config_.memory_bytes)));
   }
   if (!is_shared_) {
     place.config = config_;
     return {};
   }
   configure(place, need, std::min(spare_bytes_, room_bytes - need.least_bytes));
-  least_bytes_.insert(std::ranges::lower_bound(least_bytes_, need.least_bytes, std::greater()), need.least_bytes);
+  least_bytes_.insert(std::ranges::lower_bound(least_bytes_, need.least_bytes, std::greater()),
+                      need.least_bytes);
   return {};
 }
 

@@ -41,11 +41,11 @@ class ModelMemory {
   Status choose_num_at_once(std::int32_t max_loaded);
   void configure(ModelPlace& place, const ModelNeed& need, std::int64_t spare_bytes) const;
 
-  EngineConfig config_;                   // of the server: memory and guides of all models together
-  bool is_shared_ = false;                // false: one model at a time has it all
+  EngineConfig config_;     // of the server: memory and guides of all models together
+  bool is_shared_ = false;  // false: one model at a time has it all
   std::int32_t num_at_once_ = 1;
-  std::int64_t budget_bytes_ = 0;         // of all that are loaded
-  std::int64_t spare_bytes_ = 0;          // of each, beyond its least
+  std::int64_t budget_bytes_ = 0;          // of all that are loaded
+  std::int64_t spare_bytes_ = 0;           // of each, beyond its least
   std::vector<std::int64_t> least_bytes_;  // of all, descending
   std::shared_ptr<StepTurn> turns_;
 };

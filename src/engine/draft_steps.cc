@@ -31,7 +31,8 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Sched
   streams_.push_back(update.id);
   if (!request.takes_drafts) return;
   if (!speculator_.knows(update.id)) {
-    speculator_.begin(update.id, request.request.predicted_token_ids, scheduler.sequences().at(update.id).token_ids);
+    speculator_.begin(update.id, request.request.predicted_token_ids,
+                      scheduler.sequences().at(update.id).token_ids);
     return;
   }
   tokens_.clear();

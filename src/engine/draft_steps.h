@@ -21,7 +21,8 @@ class DraftSteps {
   // What the step is about to run.
   void begin_step(const sched::SchedulerOutput& output);
   // What it brought one sequence of the request, in the order of the step.
-  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler, ActiveRequest& request);
+  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
+               ActiveRequest& request);
   // Gives guesses to the sequences that go on. Counts those that ran.
   void end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats);
   // The sequence has ended.
@@ -38,8 +39,8 @@ class DraftSteps {
   std::vector<Ran> ran_;
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
-  std::vector<SequenceId> streams_;  // that go on generating
-  std::vector<TokenId> tokens_;      // kept for its memory
+  std::vector<SequenceId> streams_;                                   // that go on generating
+  std::vector<TokenId> tokens_;                                       // kept for its memory
 };
 
 }  // namespace kvasir

@@ -21,7 +21,8 @@ class DraftGate {
   // How many guesses of each stream run. All 0 where none pays, in each kPlainEvery-th step, and while it sleeps.
   std::span<const std::int32_t> choose(std::span<const Survival> streams);
   // What a step brought in which these streams ran one token each, and their guesses.
-  void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens, double milliseconds);
+  void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
+               double milliseconds);
 
   void forget_bases() { costs_.forget_bases(); }
 

@@ -17,7 +17,9 @@ DraftGate ready_gate(std::int32_t num_streams) {
   return gate;
 }
 
-std::int32_t total(std::span<const std::int32_t> chosen) { return std::accumulate(chosen.begin(), chosen.end(), 0); }
+std::int32_t total(std::span<const std::int32_t> chosen) {
+  return std::accumulate(chosen.begin(), chosen.end(), 0);
+}
 
 TEST(DraftGate, ChoosesNothingBeforeTimesAreKnown) {
   DraftGate gate;

@@ -6,9 +6,9 @@ namespace kvasir::spec {
 namespace {
 
 // SmolLM2 in Q4_1, the rows of one sequence, over the time of one row.
-constexpr std::array<double, 33> kTypicalTimes = {0.95, 1.0,  1.06, 1.17, 1.21, 1.30, 1.34, 1.40, 1.47, 1.71, 1.73,
-                                             1.75, 1.76, 1.86, 1.95, 2.03, 2.11, 2.37, 2.47, 2.57, 2.68, 2.78,
-                                             2.88, 2.98, 3.09, 3.19, 3.29, 3.40, 3.50, 3.60, 3.70, 3.80, 3.90};
+constexpr std::array<double, 33> kTypicalTimes = {
+    0.95, 1.0,  1.06, 1.17, 1.21, 1.30, 1.34, 1.40, 1.47, 1.71, 1.73, 1.75, 1.76, 1.86, 1.95, 2.03, 2.11,
+    2.37, 2.47, 2.57, 2.68, 2.78, 2.88, 2.98, 3.09, 3.19, 3.29, 3.40, 3.50, 3.60, 3.70, 3.80, 3.90};
 constexpr double kExpectedWeight = 4.0;
 constexpr double kMostWeight = 24.0;
 constexpr std::int32_t kStepsOfBase = 3;  // that the time without guesses follows; texts grow meanwhile
@@ -22,7 +22,8 @@ double RowCosts::ratio(std::int32_t num_streams, std::int32_t num_guesses) const
   if (num_guesses == 0) return 1.0;
   // A row more is never cheaper than what was learned of fewer.
   double least = 1.0;
-  double scale = 0.0, scale_weight = kExpectedWeight;  // how this machine's costs differ from the typical ones
+  double scale = 0.0,
+         scale_weight = kExpectedWeight;  // how this machine's costs differ from the typical ones
   for (std::size_t i = 1; i <= kMaxGuesses; ++i) {
     const Learned& learned = learned_[streams][i];
     if (learned.weight == 0.0) continue;
@@ -32,7 +33,8 @@ double RowCosts::ratio(std::int32_t num_streams, std::int32_t num_guesses) const
     if (i < guesses) least = std::max(least, std::min(learned.ratio, 1.0 + 2.0 * (typical - 1.0)));
   }
   scale = (scale + kExpectedWeight) / scale_weight;
-  const double expected = 1.0 + std::max(0.0, scale) * (kTypicalTimes[streams + guesses] / kTypicalTimes[streams] - 1.0);
+  const double expected = 1.0 + std::max(0.0, scale) *
+                                    (kTypicalTimes[streams + guesses] / kTypicalTimes[streams] - 1.0);
   const Learned& own = learned_[streams][guesses];
   const double ratio = (own.weight * own.ratio + kExpectedWeight * expected) / (own.weight + kExpectedWeight);
   return std::max(ratio, least);

@@ -10,7 +10,8 @@ TEST(RowCosts, MoreRowsNeverCostLessAtFirst) {
   for (int streams = 1; streams <= RowCosts::kMaxStreams; ++streams) {
     EXPECT_EQ(costs.ratio(streams, 0), 1.0);
     for (int guesses = 1; guesses < RowCosts::kMaxGuesses; ++guesses) {
-      EXPECT_LE(costs.ratio(streams, guesses), costs.ratio(streams, guesses + 1)) << streams << " " << guesses;
+      EXPECT_LE(costs.ratio(streams, guesses), costs.ratio(streams, guesses + 1))
+          << streams << " " << guesses;
     }
   }
 }

@@ -28,7 +28,8 @@ class Speculator {
   void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses);
   void end(SequenceId id);
   // The step in which all that happened, if nothing but these streams ran in it.
-  void observe_step(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens, double milliseconds) {
+  void observe_step(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
+                    double milliseconds) {
     gate_.observe(num_streams, num_guesses, num_tokens, milliseconds);
   }
 

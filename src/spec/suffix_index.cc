@@ -49,7 +49,8 @@ SuffixIndex::Match SuffixIndex::longest_match() const {
     const auto end = static_cast<std::size_t>(candidate);
     std::int32_t length = 0;
     while (length < kMaxMatch && static_cast<std::size_t>(length) <= end &&
-           tokens_[end - static_cast<std::size_t>(length)] == tokens_[last - static_cast<std::size_t>(length)]) {
+           tokens_[end - static_cast<std::size_t>(length)] ==
+               tokens_[last - static_cast<std::size_t>(length)]) {
       ++length;
     }
     if (length >= 2 && length > best.length) best = {.length = length, .next = end + 1};
@@ -59,7 +60,8 @@ SuffixIndex::Match SuffixIndex::longest_match() const {
   return best;
 }
 
-void SuffixIndex::continue_match(const Match& match, std::int32_t num_tokens, std::vector<TokenId>& draft) const {
+void SuffixIndex::continue_match(const Match& match, std::int32_t num_tokens,
+                                 std::vector<TokenId>& draft) const {
   const std::size_t first_of_draft = draft.size();
   for (std::int32_t i = 0; i < num_tokens; ++i) {
     const std::size_t place = match.next + static_cast<std::size_t>(i);

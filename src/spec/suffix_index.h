@@ -17,7 +17,7 @@ namespace kvasir::spec {
 class SuffixIndex {
  public:
   static constexpr std::size_t kMaxTokens = 32'768;
-  static constexpr std::int32_t kMaxMatch = 64;      // tokens that are compared
+  static constexpr std::int32_t kMaxMatch = 64;       // tokens that are compared
   static constexpr std::int32_t kMaxCandidates = 32;  // earlier places that are looked at
 
   void append(std::span<const TokenId> tokens);

@@ -53,7 +53,8 @@ TEST(SuffixIndex, IsBruteForceOnRandomTexts) {
     for (std::size_t end = 1; end + 1 < text.size(); ++end) {
       std::int32_t length = 0;
       while (static_cast<std::size_t>(length) <= end &&
-             text[end - static_cast<std::size_t>(length)] == text[text.size() - 1 - static_cast<std::size_t>(length)]) {
+             text[end - static_cast<std::size_t>(length)] ==
+                 text[text.size() - 1 - static_cast<std::size_t>(length)]) {
         ++length;
       }
       longest = std::max(longest, length);
@@ -67,7 +68,8 @@ TEST(SuffixIndex, KeepsTheNewestTokens) {
   std::vector<TokenId> text(SuffixIndex::kMaxTokens + 100);
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<TokenId>(i);
   index.append(text);
-  index.append(std::vector<TokenId>{static_cast<TokenId>(text.size() - 50), static_cast<TokenId>(text.size() - 49)});
+  index.append(
+      std::vector<TokenId>{static_cast<TokenId>(text.size() - 50), static_cast<TokenId>(text.size() - 49)});
   EXPECT_EQ(index.longest_match().length, 2);
   EXPECT_EQ(draft_of(index, 1), (std::vector<TokenId>{static_cast<TokenId>(text.size() - 48)}));
   index.append(std::vector<TokenId>{5, 6});

@@ -41,8 +41,9 @@ std::string real_model() {
 
 std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates) {
   EngineConfig config;
-  config.model_path = real_model().empty() ? std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf"
-                                           : real_model();
+  config.model_path = real_model().empty()
+                          ? std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf"
+                          : real_model();
   config.num_threads = 2;
   config.kv_cache_type = setting.kv_type;
   config.max_num_seqs = setting.max_num_seqs;
@@ -59,7 +60,8 @@ std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < 20; ++i) {
     std::vector<TokenId> prompt;
-    for (int j = 0; j < 24 + 7 * i; ++j) prompt.push_back(static_cast<TokenId>(4 + (j % (3 + i)) * (i + 2) % 90));
+    for (int j = 0; j < 24 + 7 * i; ++j)
+      prompt.push_back(static_cast<TokenId>(4 + (j % (3 + i)) * (i + 2) % 90));
     Request request = greedy_request(std::move(prompt), kNewTokens - i);
     SamplingParams& sampling = request.sampling;
     sampling.logprobs = i % 3;
@@ -118,8 +120,9 @@ TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) {
   EXPECT_GE(num_guesses, num_right);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Speculation, ::testing::Values("llama-f32", "llama-q4_k", "qwen3moe-q4_0",
-                                                                     "gemma3-q5_0", "gemma4-q4_0"));
+INSTANTIATE_TEST_SUITE_P(Models, Speculation,
+                         ::testing::Values("llama-f32", "llama-q4_k", "qwen3moe-q4_0", "gemma3-q5_0",
+                                           "gemma4-q4_0"));
 
 }  // namespace
 }  // namespace kvasir::testing::speculation_test

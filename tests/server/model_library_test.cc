@@ -43,7 +43,8 @@ struct Shelf {
 };
 
 ModelLibrary library_of(Shelf& shelf) {
-  const auto pull = [&shelf](const std::string& name, const ModelLibrary::OnProgress& on_progress) -> Result<ServedModel> {
+  const auto pull = [&shelf](const std::string& name,
+                             const ModelLibrary::OnProgress& on_progress) -> Result<ServedModel> {
     if (name == "unknown") return make_error(ErrorKind::kNotFound, "no model is called 'unknown'");
     bool goes_on = on_progress({.step = "downloading", .bytes_done = 5, .bytes_total = 10});
     if (name == "broken") return make_error(ErrorKind::kBadFile, "broken.gguf: the checksum is wrong");
@@ -70,7 +71,8 @@ class ServerWithLibrary {
     for (const char* const name : {"first", "own"}) models.push_back(model_called(name));
     ServerConfig config{.port = 0, .allows_pull = true, .allowed_hosts = {"test"}};
     config.library = library_of(shelf);
-    server = Server::create(std::move(models), {.max_loaded = 1, .any_name = any_name}, std::move(config)).value();
+    server = Server::create(std::move(models), {.max_loaded = 1, .any_name = any_name}, std::move(config))
+                 .value();
     thread_ = std::thread([this] { (void)server->run(); });
   }
   ~ServerWithLibrary() {
@@ -81,7 +83,9 @@ class ServerWithLibrary {
   ClientResponse post(const std::string& path, const std::string& body) const {
     return HttpClient(server->port()).request("POST", path, body);
   }
-  ClientResponse pull(const std::string& name) const { return post("/api/pull", R"({"model":")" + name + "\"}"); }
+  ClientResponse pull(const std::string& name) const {
+    return post("/api/pull", R"({"model":")" + name + "\"}");
+  }
   ClientResponse remove(const std::string& name) const {
     return HttpClient(server->port()).request("DELETE", "/api/delete", R"({"model":")" + name + "\"}");
   }

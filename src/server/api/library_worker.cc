@@ -12,11 +12,16 @@ ApiError shutting_down() { return {503, "the server is shutting down", {}, "shut
 
 ApiError api_error(const Error& error) {
   switch (error.kind) {
-    case ErrorKind::kCancelled: return {503, "the pull was stopped", {}, "overloaded"};
-    case ErrorKind::kNotFound: return {404, error.message, "model", "model_not_found"};
-    case ErrorKind::kUsage: return {400, error.message, "model", {}};
-    case ErrorKind::kMachine: return {503, error.message, {}, "overloaded"};
-    default: return {500, error.message, {}, "internal_error"};
+    case ErrorKind::kCancelled:
+      return {503, "the pull was stopped", {}, "overloaded"};
+    case ErrorKind::kNotFound:
+      return {404, error.message, "model", "model_not_found"};
+    case ErrorKind::kUsage:
+      return {400, error.message, "model", {}};
+    case ErrorKind::kMachine:
+      return {503, error.message, {}, "overloaded"};
+    default:
+      return {500, error.message, {}, "internal_error"};
   }
 }
 
@@ -32,10 +37,11 @@ ApiStatus LibraryWorker::pull(std::string name, ModelLibrary::OnProgress on_prog
 ApiStatus LibraryWorker::remove(std::size_t index, Done done) {
   const ServedModel& model = models_.model(index);
   if (index == 0 || model.load == nullptr || !library_.may_remove(model.path)) {
-    return std::unexpected(ApiError{409,
-                                    index == 0 ? fmt::format("{} answers requests that name no model, and stays", model.name)
-                                               : fmt::format("{} was not pulled: its files are the operator's", model.name),
-                                    "model", "model_in_use"});
+    return std::unexpected(
+        ApiError{409,
+                 index == 0 ? fmt::format("{} answers requests that name no model, and stays", model.name)
+                            : fmt::format("{} was not pulled: its files are the operator's", model.name),
+                 "model", "model_in_use"});
   }
   return enqueue({[this, index] { return remove_now(index); }, std::move(done)});
 }
@@ -48,14 +54,20 @@ ApiStatus LibraryWorker::pull_now(const std::string& name, const ModelLibrary::O
   if (!pulled) return std::unexpected(api_error(pulled.error()));
   if (models_.find_named(pulled->name) != ServedModels::npos) return {};  // by its whole name
   if (models_.add(*std::move(pulled))) return {};
-  return std::unexpected(ApiError{503, fmt::format("{} models were pulled since the start, which is the limit: it is "
-                                                   "served after a restart", ServedModels::kMaxAdded), {}, "overloaded"});
+  return std::unexpected(
+      ApiError{503,
+               fmt::format("{} models were pulled since the start, which is the limit: it is "
+                           "served after a restart",
+                           ServedModels::kMaxAdded),
+               {},
+               "overloaded"});
 }
 
 ApiStatus LibraryWorker::remove_now(std::size_t index) {
   const ServedModel& model = models_.model(index);
   if (models_.find_named(model.name) != index) {
-    return std::unexpected(ApiError{404, fmt::format("the model \"{}\" was deleted", model.name), "model", "model_not_found"});
+    return std::unexpected(
+        ApiError{404, fmt::format("the model \"{}\" was deleted", model.name), "model", "model_not_found"});
   }
   if (!models_.remove(index, thread_.get_stop_token())) return std::unexpected(shutting_down());
   const Status removed = library_.remove(model.path);
@@ -69,7 +81,10 @@ ApiStatus LibraryWorker::enqueue(Job job) {
     if (is_closed_) return std::unexpected(shutting_down());
     if (waiting_.size() >= kMaxWaiting) {
       return std::unexpected(
-          ApiError{503, fmt::format("{} models wait to be pulled or deleted, which is the limit", kMaxWaiting), {}, "overloaded"});
+          ApiError{503,
+                   fmt::format("{} models wait to be pulled or deleted, which is the limit", kMaxWaiting),
+                   {},
+                   "overloaded"});
     }
     if (!thread_.joinable()) {
       try {

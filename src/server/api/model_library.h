@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 // Both empty: the server fetches and deletes nothing. They are called on one thread, one after the other.
 struct ModelLibrary {
   struct Progress {
-    std::string_view step;         // "downloading", "unpacking", ...
+    std::string_view step;  // "downloading", "unpacking", ...
     std::int64_t bytes_done = 0;
     std::int64_t bytes_total = 0;  // 0: not known
   };
