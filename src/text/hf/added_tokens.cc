@@ -77,8 +77,9 @@ Result<JoinedVocab> join_vocab(const JsonView& root, const ModelJson& model, std
   joined.is_added.assign(joined.data.tokens.size(), false);
   for (std::size_t id = 0; id < joined.is_added.size(); ++id)
     joined.is_added[id] = joined.data.tokens[id].empty();
+  // The library adds none without a text, and such an id stays unused.
+  std::erase_if(added, [](const AddedToken& entry) { return entry.token.text.empty(); });
   for (AddedToken& entry : added) {
-    if (entry.token.text.empty()) continue;
     if (const auto known = ids.find(entry.token.text); known != ids.end()) {
       entry.token.id = static_cast<TokenId>(known->second);
     }

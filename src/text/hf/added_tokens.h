@@ -26,7 +26,8 @@ struct JoinedVocab {
   std::vector<bool> is_added = {};  // by id: the model itself does not have it
 };
 
-// Ids without a text are unused tokens. An added token that the model has gets the model's id, also in `added`.
+// Ids without a text are unused tokens. An added token that the model has gets the model's id, also in `added`; one
+// without a text leaves it.
 // kBadFile: two texts for an id, two ids for a text, an id far beyond the number of tokens.
 Result<JoinedVocab> join_vocab(const JsonView& root, const ModelJson& model, std::vector<AddedToken>& added);
 

@@ -115,6 +115,16 @@ std::string changed(std::string_view from, std::string_view to) {
   return json.replace(at, from.size(), to);
 }
 
+TEST(TokenizerJson, AnAddedTokenWithoutATextIsNone) {
+  for (const std::string_view special : {"true", "false"}) {
+    const std::string entry = R"([{"id": 9, "content": "", "special": )" + std::string(special) + "}, ";
+    const auto tokenizer = load(changed(R"([{"id": 4,)", entry + R"({"id": 4,)"));
+    ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+    EXPECT_EQ((*tokenizer)->vocab().num_tokens(), 6);
+    EXPECT_EQ((*tokenizer)->encode("ab<s>a", {.parse_special = true}), (Ids{2, 4, 0}));
+  }
+}
+
 TEST(TokenizerJson, ControlTokensAreTextUnlessAsked) {
   const auto tokenizer = load(kTiny).value();
   EXPECT_EQ(tokenizer->encode("ab<s>a", {.parse_special = true}), (Ids{2, 4, 0}));
