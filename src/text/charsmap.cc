@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -62,6 +63,15 @@ std::optional<std::string_view> Charsmap::find(std::string_view key) const {
     return std::string_view(pool_).substr(begin, pool_.find('\0', begin) - begin);
   }
   return std::nullopt;
+}
+
+std::size_t Charsmap::longest_replacement() const {
+  std::size_t longest = 0, length = 0;
+  for (const char byte : pool_) {
+    length = byte == '\0' ? 0 : length + 1;
+    longest = std::max(longest, length);
+  }
+  return longest;
 }
 
 std::string Charsmap::normalize(std::string_view text) const {

@@ -1,6 +1,7 @@
 // SentencePiece's precompiled character map: what characters are replaced by before a Unigram model sees them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ class Charsmap {
 
   // Requires: text is well-formed UTF-8. The result is, too.
   std::string normalize(std::string_view text) const;
+
+  // In bytes, of any entry.
+  std::size_t longest_replacement() const;
 
  private:
   // The replacement of the shortest entry that `key` begins with; empty: there is none.

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "text/hf/base64.h"
+#include "text/hf/normalizer_growth.h"
 
 namespace kvasir::text::hf {
 namespace {
@@ -319,7 +320,11 @@ Result<Decoder> read_decoder_at(const JsonView& json, int depth) {
 
 }  // namespace
 
-Result<Normalizer> read_normalizer(const JsonView& json) { return read_normalizer_at(json, 0); }
+Result<Normalizer> read_normalizer(const JsonView& json) {
+  KVASIR_TRY(Normalizer normalizer, read_normalizer_at(json, 0));
+  KVASIR_CHECKED(check_normalizer_growth(json));
+  return normalizer;
+}
 Result<PreTokenizer> read_pre_tokenizer(const JsonView& json) { return read_pre_tokenizer_at(json, 0); }
 Result<Decoder> read_decoder(const JsonView& json) { return read_decoder_at(json, 0); }
 

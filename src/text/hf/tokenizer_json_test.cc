@@ -202,6 +202,23 @@ TEST(TokenizerJson, NamesThePlaceOfAFault) {
             std::string::npos);
 }
 
+TEST(TokenizerJson, BoundsTheLengthOfANormalisedText) {
+  const auto with_steps = [](int count, std::string_view pattern) {
+    std::string steps;
+    for (int i = 0; i < count; ++i) {
+      steps += (i > 0 ? ", " : "") + std::string(R"({"type": "Replace", "content": "aaaaaaaaaa", "pattern": {")") +
+               std::string(pattern) + "}}";
+    }
+    return changed(R"({"type": "Lowercase"})", R"({"type": "Sequence", "normalizers": [)" + steps + "]}");
+  };
+  EXPECT_TRUE(load(with_steps(3, R"(Regex": ".")")));
+  EXPECT_TRUE(load(with_steps(9, R"(String": "bbbbbbbbbb")")));
+  EXPECT_EQ(error_of(with_steps(6, R"(Regex": ".")")),
+            "tokenizer.json/normalizer: may make a text 1e+06 times as long, at most 4096 is allowed");
+  EXPECT_EQ(error_of(changed("Lowercase\"", R"(Prepend", "prepend": ")" + std::string(5000, 'a') + '"')),
+            "tokenizer.json/normalizer: may make a text 5e+03 times as long, at most 4096 is allowed");
+}
+
 // Published files of Mistral have a vocabulary of 131,072 tokens and the pattern of Llama 3.
 TEST(TokenizerJson, MendsTheKnownFaultOfMistralFiles) {
   std::string json =
