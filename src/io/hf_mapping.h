@@ -51,6 +51,15 @@ struct HfKey {
   HfValue value = HfValue::kAsIs;
 };
 
+// Which layers have the window, where the file has neither layer_types nor a period.
+enum class HfWindows : std::uint8_t {
+  kByPeriod,     // all but each so-manieth, by the family's period; without one the architecture knows
+  kAll,
+  kUpper,        // from max_window_layers on
+  kEvenLower,    // layers 0, 2, 4, .. below max_window_layers
+  kWithoutRope,  // those that RoPE leaves alone
+};
+
 // Values that config.json may leave out because they are the defaults of the family's configuration class.
 struct HfDefaults {
   std::int64_t hidden_size = 0;
@@ -68,6 +77,9 @@ struct HfDefaults {
   std::int64_t sliding_window = 0;
   bool use_sliding_window = true;  // where config.json may say so
   std::int64_t sliding_window_pattern = 0;  // each so-manieth layer sees everything; 0: the family has no such period
+  HfWindows windows = HfWindows::kByPeriod;
+  std::int64_t max_window_layers = 28;
+  std::int64_t no_rope_layer_interval = 0;  // each so-manieth layer goes without RoPE; 0: the family turns all
   std::int64_t global_head_dim = 0;  // of layers that see everything; 0: all heads are as wide, and layers alike
 };
 

@@ -74,6 +74,7 @@ class ConfigMapper {
     KVASIR_CHECKED(check_unknown_keys());
     KVASIR_CHECKED(map_sizes());
     KVASIR_CHECKED(map_heads());
+    KVASIR_CHECKED(map_rope_layers());
     KVASIR_CHECKED(map_window());
     KVASIR_CHECKED(map_kinds());
     for (const HfKey& key : mapping_.keys) KVASIR_CHECKED(map_key(key));
@@ -166,6 +167,45 @@ class ConfigMapper {
     return {};
   }
 
+  // For each layer whether RoPE turns its heads.
+  Status map_rope_layers() {
+    if (mapping_.defaults.no_rope_layer_interval == 0) return {};
+    KVASIR_CHECKED(check_listable());
+    KVASIR_TRY(const auto interval, config_.find_int("no_rope_layer_interval"));
+    const std::int64_t period = interval.value_or(mapping_.defaults.no_rope_layer_interval);
+    if (period < 1) return config_.bad("no_rope_layer_interval", fmt::format("must be at least 1, is {}", period));
+    for (std::int64_t i = 0; i < num_layers_; ++i) turns_.push_back((i + 1) % period != 0);
+    if (const auto json = config_.find("no_rope_layers")) KVASIR_CHECKED(read_rope_layers(*json));
+    put("rope.layers", turns_);
+    return {};
+  }
+
+  // 1 stands for a layer with RoPE, whatever the key is called.
+  Status read_rope_layers(const element& json) {
+    constexpr const char* kKey = "no_rope_layers";
+    simdjson::dom::array array;
+    if (json.get_array().get(array) != simdjson::SUCCESS) return config_.bad(kKey, "must be an array");
+    turns_.clear();
+    for (const element item : array) {
+      std::int64_t number = -1;
+      if (bool flag = false; item.get_bool().get(flag) == simdjson::SUCCESS) number = flag ? 1 : 0;
+      if (item.is_int64()) number = item.get_int64().value_unsafe();
+      if (number != 0 && number != 1) {
+        return config_.bad(kKey, fmt::format("must hold 0 and 1, holds {}", printable(simdjson::minify(item))));
+      }
+      turns_.push_back(number == 1);
+    }
+    if (std::ssize(turns_) == num_layers_) return {};
+    return config_.bad(kKey, fmt::format("must have an entry for each of {} layers, has {}", num_layers_, turns_.size()));
+  }
+
+  // Whether a list may have an entry for each layer.
+  Status check_listable() const {
+    constexpr auto kMaxLayers = static_cast<std::int64_t>(kMaxListLength);
+    if (num_layers_ <= kMaxLayers) return {};
+    return config_.bad("num_hidden_layers", fmt::format("must be at most {}, is {}", kMaxLayers, num_layers_));
+  }
+
   // The window of attention, and which layers have it.
   Status map_window() {
     const HfDefaults& usual = mapping_.defaults;
@@ -178,7 +218,10 @@ class ConfigMapper {
       return config_.bad(key, fmt::format("must be between 0 and {}, is {}", kMaxSize, tokens));
     }
     if (tokens == 0) return {};
-    KVASIR_TRY(const auto is_local, read_layer_types());
+    KVASIR_TRY(auto is_local, read_layer_types());
+    if (!is_local) {
+      KVASIR_TRY(is_local, usual_windows());
+    }
     if (is_local && std::ranges::find(*is_local, true) == is_local->end()) return {};
     put("attention.sliding_window", tokens);
     if (is_local) {
@@ -194,13 +237,26 @@ class ConfigMapper {
     return {};
   }
 
+  // By the family's rule; nothing when it is a period.
+  Result<std::optional<std::vector<bool>>> usual_windows() const {
+    const HfWindows rule = mapping_.defaults.windows;
+    if (rule == HfWindows::kByPeriod) return std::nullopt;
+    KVASIR_CHECKED(check_listable());
+    KVASIR_TRY(const auto found, config_.find_int("max_window_layers"));
+    const std::int64_t border = found.value_or(mapping_.defaults.max_window_layers);
+    std::vector<bool> is_local;
+    for (std::int64_t i = 0; i < num_layers_; ++i) {
+      is_local.push_back(rule == HfWindows::kAll || (rule == HfWindows::kUpper && i >= border) ||
+                         (rule == HfWindows::kEvenLower && i % 2 == 0 && i < border) ||
+                         (rule == HfWindows::kWithoutRope && !turns_[static_cast<std::size_t>(i)]));
+    }
+    return is_local;
+  }
+
   // Layers of two kinds, with heads of their own.
   Status map_kinds() {
     if (mapping_.defaults.global_head_dim == 0) return {};
-    constexpr auto kMaxLayers = static_cast<std::int64_t>(kMaxListLength);
-    if (num_layers_ > kMaxLayers) {
-      return config_.bad("num_hidden_layers", fmt::format("must be at most {}, is {}", kMaxLayers, num_layers_));
-    }
+    KVASIR_CHECKED(check_listable());
     KVASIR_TRY(const auto listed, read_layer_types());
     std::vector<bool> is_local = listed.value_or(std::vector<bool>());
     for (std::int64_t i = std::ssize(is_local); i < num_layers_; ++i) {
@@ -299,6 +355,7 @@ class ConfigMapper {
   HfMetadata metadata_;
   std::int64_t hidden_size_ = 0, num_layers_ = 0, max_positions_ = 0, intermediate_size_ = 0;
   std::int64_t num_kv_heads_ = 0, head_dim_ = 0, local_head_dim_ = 0;
+  std::vector<bool> turns_;  // by layer; empty: the family turns all
 };
 
 }  // namespace

@@ -181,6 +181,44 @@ TEST(MapConfig, TakesLayerTypesBeforeThePattern) {
                    ->values.contains("t.attention.sliding_window"));
 }
 
+std::vector<bool> flags(const HfMetadata& mapped, std::string_view key) {
+  const auto found = mapped.values.find("t." + std::string(key));
+  return found == mapped.values.end() ? std::vector<bool>() : std::get<std::vector<bool>>(found->second);
+}
+
+TEST(MapConfig, KnowsTheFamilysRuleForItsWindows) {
+  constexpr std::string_view kKey = "attention.sliding_window_pattern";
+  HfMapping mapping = kMapping;
+  const auto windows = [&](HfWindows rule, std::string_view members) {
+    mapping.defaults.windows = rule;
+    const auto mapped = map(R"("use_sliding_window":true)" + std::string(members), mapping);
+    return mapped ? flags(*mapped, kKey) : std::vector<bool>();
+  };
+  EXPECT_EQ(windows(HfWindows::kAll, ""), (std::vector{true, true, true, true}));
+  EXPECT_EQ(windows(HfWindows::kUpper, R"(,"max_window_layers":3)"), (std::vector{false, false, false, true}));
+  EXPECT_EQ(windows(HfWindows::kUpper, ""), std::vector<bool>());  // 28, behind the last
+  EXPECT_EQ(windows(HfWindows::kEvenLower, R"(,"max_window_layers":2)"), (std::vector{true, false, false, false}));
+  mapping.defaults.no_rope_layer_interval = 4;
+  EXPECT_EQ(windows(HfWindows::kWithoutRope, R"(,"no_rope_layers":[0,1,1,0])"), (std::vector{true, false, false, true}));
+  EXPECT_EQ(windows(HfWindows::kWithoutRope, R"(,"layer_types":["sliding_attention","full_attention",
+                                                 "full_attention","full_attention"])"),
+            (std::vector{true, false, false, false}));
+}
+
+TEST(MapConfig, SaysWhichLayersTurn) {
+  HfMapping mapping = kMapping;
+  mapping.defaults.no_rope_layer_interval = 4;
+  EXPECT_EQ(flags(*map("", mapping), "rope.layers"), (std::vector{true, true, true, false}));
+  EXPECT_EQ(flags(*map(R"("no_rope_layer_interval":2)", mapping), "rope.layers"), (std::vector{true, false, true, false}));
+  EXPECT_EQ(flags(*map(R"("no_rope_layers":[1,0,true,true],"no_rope_layer_interval":2)", mapping), "rope.layers"),
+            (std::vector{true, false, true, true}));
+  EXPECT_TRUE(flags(*map(R"("no_rope_layers":[1,0,1,1])"), "rope.layers").empty());
+  EXPECT_EQ(error_of(R"("no_rope_layers":[1,0])", mapping), "c: no_rope_layers must have an entry for each of 4 layers, has 2");
+  EXPECT_EQ(error_of(R"("no_rope_layers":[1,2,1,1])", mapping), "c: no_rope_layers must hold 0 and 1, holds 2");
+  EXPECT_EQ(error_of(R"("no_rope_layers":7)", mapping), "c: no_rope_layers must be an array");
+  EXPECT_EQ(error_of(R"("no_rope_layer_interval":0)", mapping), "c: no_rope_layer_interval must be at least 1, is 0");
+}
+
 TEST(MapRope, TakesTheNewObjectBeforeTheOldKeys) {
   EXPECT_EQ(number(*map(R"("rope_theta":1,"rope_parameters":{"rope_theta":2000.0,"rope_type":"default"})"),
                    "rope.freq_base"),

@@ -178,6 +178,12 @@ TEST(ModelConfig, LayersThatSeeAllMayNotTurn) {
       EXPECT_EQ(config.rope_of(layer).rotary_dim, layer % 4 == 3 ? 0 : 32) << config.architecture << layer;
     }
   }
+  const auto listed = small("smollm3", {{"rope.layers", std::vector<std::int64_t>{0, 1, 1, 1, 0, 1, 1, 1}}});
+  ASSERT_TRUE(listed) << listed.error().message;
+  EXPECT_EQ(listed->rope_of(0).rotary_dim, 0);
+  EXPECT_EQ(listed->rope_of(3).rotary_dim, 32);
+  EXPECT_EQ(error_of(small("smollm3", {{"rope.layers", std::vector<std::int64_t>{0, 1}}})),
+            "metadata smollm3.rope.layers: must have an entry for each of the 8 layers, has 2");
   EXPECT_EQ(small("exaone4", {})->rope_of(3).rotary_dim, 32);
   EXPECT_EQ(small("exaone4", {{"attention.sliding_window", std::int64_t{64}}})->rope_of(3).rotary_dim, 0);
 }

@@ -98,6 +98,7 @@ constexpr KnownKey kKnownKeys[] = {
     {"attention.max_alibi_bias", KeyRule::kOff},
     {"attention.clamp_kqv", KeyRule::kOff},
     {"rope.scaling.alpha", KeyRule::kOff},
+    {"rope.layers", KeyRule::kOff},
     {"use_parallel_residual", KeyRule::kOff},
     {"embedding_length_per_layer_input", KeyRule::kOff},
     {"attention.shared_kv_layers", KeyRule::kOff},

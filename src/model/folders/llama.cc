@@ -18,10 +18,6 @@ constexpr io::HfKey kMixtralKeys[] = {
     {.config = "num_local_experts", .gguf = "expert_count", .fallback = 8.0},
     {.config = "num_experts_per_tok", .gguf = "expert_used_count", .fallback = 2.0},
 };
-// Each fourth layer goes without RoPE; no key of GGUF files says so.
-constexpr io::HfKey kSmolLm3Keys[] = {
-    {.config = "no_rope_layer_interval", .gguf = "", .fallback = 4.0, .value = io::HfValue::kMustBe},
-};
 constexpr io::HfName kSeedOssNames[] = {
     {"layers.*.post_attention_layernorm", "blk.*.post_attention_norm"},
 };
@@ -79,8 +75,9 @@ const io::HfMapping kSmolLm3Folder = {.model_types = {"smollm3"},
                                                    .num_key_value_heads = 4,
                                                    .max_position_embeddings = 32768,
                                                    .rope_theta = 2e6,
-                                                   .use_sliding_window = false},
-                                      .keys = kSmolLm3Keys,
+                                                   .use_sliding_window = false,
+                                                   .windows = io::HfWindows::kWithoutRope,
+                                                   .no_rope_layer_interval = 4},
                                       .rope_by_halves = true};
 const io::HfMapping kSeedOssFolder = {.model_types = {"seed_oss"},
                                       .architecture = "seed_oss",

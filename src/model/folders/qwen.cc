@@ -46,7 +46,8 @@ const io::HfMapping kQwen2Folder = {.model_types = {"qwen2", "qwen2_vl_text", "q
                                                  .num_key_value_heads = 32,
                                                  .max_position_embeddings = 32768,
                                                  .sliding_window = 4096,
-                                                 .use_sliding_window = false}};
+                                                 .use_sliding_window = false,
+                                                 .windows = io::HfWindows::kUpper}};
 const io::HfMapping kQwen3Folder = {.model_types = {"qwen3", "qwen3_vl_text"},
                                     .architecture = "qwen3",
                                     .defaults = {.hidden_size = 4096,
@@ -57,7 +58,8 @@ const io::HfMapping kQwen3Folder = {.model_types = {"qwen3", "qwen3_vl_text"},
                                                  .head_dim = 128,
                                                  .max_position_embeddings = 32768,
                                                  .sliding_window = 4096,
-                                                 .use_sliding_window = false}};
+                                                 .use_sliding_window = false,
+                                                 .windows = io::HfWindows::kUpper}};
 const io::HfMapping kQwen2MoeFolder = {.model_types = {"qwen2_moe"},
                                        .architecture = "qwen2moe",
                                        .defaults = {.hidden_size = 2048,
@@ -67,7 +69,8 @@ const io::HfMapping kQwen2MoeFolder = {.model_types = {"qwen2_moe"},
                                                     .num_key_value_heads = 16,
                                                     .max_position_embeddings = 32768,
                                                     .sliding_window = 4096,
-                                                    .use_sliding_window = false},
+                                                    .use_sliding_window = false,
+                                                    .windows = io::HfWindows::kEvenLower},
                                        .keys = kQwen2MoeKeys,
                                        .names = kQwenMoeNames};
 const io::HfMapping kQwen3MoeFolder = {.model_types = {"qwen3_moe", "qwen3_vl_moe_text"},
@@ -79,7 +82,8 @@ const io::HfMapping kQwen3MoeFolder = {.model_types = {"qwen3_moe", "qwen3_vl_mo
                                                     .num_key_value_heads = 4,
                                                     .max_position_embeddings = 32768,
                                                     .sliding_window = 4096,
-                                                    .use_sliding_window = false},
+                                                    .use_sliding_window = false,
+                                                    .windows = io::HfWindows::kAll},
                                        .keys = kQwen3MoeKeys,
                                        .names = kQwenMoeNames};
 
