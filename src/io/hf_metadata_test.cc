@@ -287,6 +287,15 @@ std::vector<std::int64_t> ints(const HfMetadata& mapped, std::string_view key) {
   return metadata.find_ints("t." + std::string(key)).value().value_or(std::vector<std::int64_t>());
 }
 
+TEST(MapRope, RefusesParametersThatAreNone) {
+  EXPECT_EQ(error_of(R"("rope_parameters":5)"), "c: rope_parameters must be an object, is 5");
+  EXPECT_EQ(error_of(R"("rope_parameters":[])"), "c: rope_parameters must be an object, is []");
+  EXPECT_EQ(error_of(R"("rope_scaling":"linear")"), "c: rope_scaling must be an object, is \"linear\"");
+  EXPECT_EQ(error_of(R"("rope_parameters":{"rope_type":5})"), "c: RoPE: rope_type must be a string, is 5");
+  EXPECT_EQ(error_of(R"("rope_parameters":{"full_attention":5})"), "c: RoPE: full_attention must be an object, is 5");
+  EXPECT_EQ(error_of(R"("rope_parameters":null,"rope_scaling":{"rope_type":null})"), "");
+}
+
 TEST(MapLayerKinds, GiveGlobalLayersHeadsOfTheirOwn) {
   const auto mapped = map(R"("attention_k_eq_v":true,"num_global_key_value_heads":1)", kTwoKinds);
   ASSERT_TRUE(mapped) << mapped.error().message;

@@ -197,6 +197,21 @@ std::string_view text_or(const simdjson::dom::element& json, std::string_view ke
   return json.at_key(key).get_string().get(text) == simdjson::SUCCESS ? text : fallback;
 }
 
+// Older files of compressed-tensors do not name it, but the format of their weights.
+Result<std::string_view> method_of(const HfConfig& config, const simdjson::dom::element& json) {
+  constexpr const char* kKey = "quantization_config";
+  if (!json.is_object()) {
+    return config.bad(kKey, fmt::format("must be an object, is {}", printable(simdjson::minify(json))));
+  }
+  simdjson::dom::element method;
+  if (json.at_key("quant_method").get(method) != simdjson::SUCCESS || method.is_null()) {
+    if (json.at_key("format").error() == simdjson::SUCCESS) return "compressed-tensors";
+    return config.bad(kKey, "has no quant_method");
+  }
+  if (method.is_string()) return method.get_string().value_unsafe();
+  return config.bad(kKey, fmt::format("has the quant_method {}, which is no string", printable(simdjson::minify(method))));
+}
+
 // Whether every word of the zeros is this one.
 bool are_all(const SafetensorsTensor& zeros, std::uint32_t word) {
   for (std::int64_t i = 0; i < zeros.num_elements(); ++i) {
@@ -226,7 +241,7 @@ Result<HfQuantization> HfQuantization::read(const HfConfig& config, ComputedFloa
   auto json = config.find_anywhere("quantization_config");
   if (!json) json = config.find_anywhere("compression_config");
   if (!json) return quantization;
-  const std::string_view method = text_or(*json, "quant_method", "compressed-tensors");  // older files name none
+  KVASIR_TRY(const std::string_view method, method_of(config, *json));
   if (std::ranges::find(kMethods, method) == std::end(kMethods)) {
     return config.bad("quantization_config", fmt::format("asks for weights of {}; read are {}", printable(method),
                                                          fmt::join(kMethods, ", ")));

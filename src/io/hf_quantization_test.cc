@@ -103,6 +103,20 @@ TEST(HfQuantization, NamesMethodsThatItDoesNotRead) {
             "c: quantization_config has bits 3, read are 4 and 8 of GPTQ");
 }
 
+TEST(HfQuantization, RefusesAConfigurationThatNamesNoMethod) {
+  const auto error = [](const std::string& value) {
+    const auto config = HfConfig::parse(R"({"model_type":"t","quantization_config":)" + value + "}", "c");
+    const auto read = HfQuantization::read(*config);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(error("5"), "c: quantization_config must be an object, is 5");
+  EXPECT_EQ(error("[]"), "c: quantization_config must be an object, is []");
+  EXPECT_EQ(error("{}"), "c: quantization_config has no quant_method");
+  EXPECT_EQ(error(R"({"quant_method":5})"), "c: quantization_config has the quant_method 5, which is no string");
+  EXPECT_EQ(error(R"({"format":"pack-quantized"})"), "");
+  EXPECT_EQ(error("null"), "");
+}
+
 TEST(HfQuantization, KeepsFloatsBesideQuantisedWeights) {
   Parameters parameters;
   parameters.add("weight", "F32", {1, 2}, std::vector<float>{1.5f, -2.0f});

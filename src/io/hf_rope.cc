@@ -44,18 +44,22 @@ class RopeObject {
     return bad(key, value ? fmt::format("must be above 0, is {}", *value) : "is missing");
   }
   // "default" where none is given.
-  std::string_view type() const {
+  Result<std::string_view> type() const {
     std::string_view type = "default";
     for (const char* key : {"rope_type", "type"}) {
-      if (const auto value = find(key); value && value->get_string().get(type) == simdjson::SUCCESS) return type;
+      const auto value = find(key);
+      if (!value) continue;
+      if (value->get_string().get(type) == simdjson::SUCCESS) return type;
+      return bad(key, fmt::format("must be a string, is {}", printable(simdjson::minify(*value))));
     }
     return type;
   }
-  std::optional<object> inner(std::string_view key) const {
+  Result<std::optional<object>> inner(std::string_view key) const {
     const auto value = find(key);
     object json;
-    if (!value || value->get_object().get(json) != simdjson::SUCCESS) return std::nullopt;
-    return json;
+    if (!value) return std::nullopt;
+    if (value->get_object().get(json) == simdjson::SUCCESS) return json;
+    return bad(key, fmt::format("must be an object, is {}", printable(simdjson::minify(*value))));
   }
   std::unexpected<Error> bad(std::string_view key, std::string_view problem) const {
     return config_->bad(fmt::format("RoPE: {}", key), problem);
@@ -71,19 +75,23 @@ struct RopeObjects {
   RopeObject full, local;
 };
 
-RopeObjects find_objects(const HfConfig& config) {
+Result<RopeObjects> find_objects(const HfConfig& config) {
   std::optional<object> json;
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const auto value = config.find(key);
     object found;
-    if (const auto value = config.find(key); value && value->get_object().get(found) == simdjson::SUCCESS) {
-      json = found;
-      break;
+    if (!value) continue;
+    if (value->get_object().get(found) != simdjson::SUCCESS) {
+      return config.bad(key, fmt::format("must be an object, is {}", printable(simdjson::minify(*value))));
     }
+    json = found;
+    break;
   }
   const RopeObject whole(config, json);
-  const auto full = whole.inner("full_attention"), local = whole.inner("sliding_attention");
-  if (!full && !local) return {whole, RopeObject(config, std::nullopt)};
-  return {RopeObject(config, full), RopeObject(config, local)};
+  KVASIR_TRY(const auto full, whole.inner("full_attention"));
+  KVASIR_TRY(const auto local, whole.inner("sliding_attention"));
+  if (!full && !local) return RopeObjects{whole, RopeObject(config, std::nullopt)};
+  return RopeObjects{RopeObject(config, full), RopeObject(config, local)};
 }
 
 double yarn_scale(double factor, double mscale) {
@@ -96,14 +104,18 @@ class RopeMapper {
       : config_(config), mapping_(mapping), sizes_(sizes), metadata_(metadata) {}
 
   Status map() {
-    const auto [full, local] = find_objects(config_);
+    KVASIR_TRY(const RopeObjects objects, find_objects(config_));
+    const auto& [full, local] = objects;
     KVASIR_TRY(theta_, theta(full, mapping_.full_theta_key, mapping_.defaults.rope_theta));
     put("rope.freq_base", theta_);
     if (mapping_.defaults.rope_local_theta > 0.0) {
       KVASIR_TRY(const double base, theta(local, mapping_.local_theta_key, mapping_.defaults.rope_local_theta));
       put("rope.freq_base_swa", base);
     }
-    type_ = full.is_there() ? full.type() : mapping_.defaults.rope_type;
+    type_ = mapping_.defaults.rope_type;
+    if (full.is_there()) {
+      KVASIR_TRY(type_, full.type());
+    }
     KVASIR_CHECKED(map_rotary_dim(full));
     if (sizes_.local_head_dim > 0) {
       KVASIR_TRY(const std::int64_t turned, rotary_dim(local, sizes_.local_head_dim, 1.0));
