@@ -19,6 +19,10 @@ constexpr std::int64_t kBlock = 32;  // of the native types
 
 std::uint8_t byte_at(const std::byte* data, std::int64_t index) { return static_cast<std::uint8_t>(data[index]); }
 
+float signed_at(const std::byte* data, std::int64_t index) {
+  return static_cast<float>(static_cast<std::int8_t>(byte_at(data, index)));
+}
+
 DType type_of_floats(ComputedFloats floats, std::int64_t row_length) {
   if (floats == ComputedFloats::kExact) return DType::kF32;
   return row_length % kBlock == 0 ? DType::kQ8_0 : DType::kBF16;
@@ -66,11 +70,11 @@ class Float8Rows final : public FloatRows {
     const std::int64_t first_scale = row / weight_.block_rows * weight_.scales_per_row;
     for (std::int64_t begin = 0, block = 0; begin < row_length(); begin += weight_.block_columns, ++block) {
       const float scale = weight_.scales.at(first_scale + block);
+      const float zero = weight_.zeros == nullptr ? 0.0f : signed_at(weight_.zeros, first_scale + block);
       const std::int64_t end = std::min(begin + weight_.block_columns, row_length());
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::uint8_t code = byte_at(codes, i);
-        values[i] = scale * (weight_.is_integer ? static_cast<float>(static_cast<std::int8_t>(code))
-                                                : quant::e4m3_to_float(code));
+        const float code = weight_.is_integer ? signed_at(codes, i) : quant::e4m3_to_float(byte_at(codes, i));
+        values[i] = scale * (code - zero);
       }
     }
   }

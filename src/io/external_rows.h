@@ -22,12 +22,13 @@ struct ScaleTable {
 // How rows that are computed as floats are given: in Q8_0 (BF16 where its blocks do not divide a row), or as they are.
 enum class ComputedFloats : std::uint8_t { kRounded, kExact };
 
-// 8-bit floats [rows, row_length], each times its scale, where a scale is one of `scale_rows` x `scale_columns`.
+// 8-bit floats [rows, row_length], each less its zero and times its scale, where a scale is one of `scale_rows` x `scale_columns`.
 struct Float8Weight {
   const std::byte* data = nullptr;
   bool is_integer = false;  // signed bytes instead
   std::int64_t num_rows = 0, row_length = 0;
   ScaleTable scales;
+  const std::byte* zeros = nullptr;  // of integers: signed bytes, one for each scale; null: every zero is 0
   std::int64_t block_rows = 1, block_columns = 1;  // of weights that share a scale
   std::int64_t scales_per_row = 1;                 // in a row of the table
   ComputedFloats floats = ComputedFloats::kRounded;

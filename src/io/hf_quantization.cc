@@ -305,6 +305,13 @@ Result<FolderWeight> HfQuantization::float8(const HfParameters& parameters) cons
   weight.block_rows = is_by_blocks ? block_rows_ : weight.num_rows / rows;
   weight.block_columns = is_by_blocks ? block_columns_ : weight.row_length;
   weight.scales_per_row = columns;
+  if (const SafetensorsTensor* zeros = find(parameters, "weight_zero_point")) {
+    if (!weight.is_integer || zeros->dtype != "I8" || zeros->num_elements() != scale->num_elements()) {
+      return bad_weight(zeros->name, fmt::format("is {} [{}], read is I8 [{}] beside a weight of I8", zeros->dtype,
+                                                 fmt::join(zeros->shape, ", "), fmt::join(scale->shape, ", ")));
+    }
+    weight.zeros = zeros->data.data();
+  }
   return FolderWeight{float8_rows(weight), {tensor.shape.rbegin(), tensor.shape.rend()}};
 }
 

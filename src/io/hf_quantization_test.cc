@@ -172,6 +172,18 @@ TEST(HfQuantization, TakesOneScaleOrOneOfEachRow) {
   EXPECT_EQ(error_of(fp8, bare), "tensor w.weight: has type F8_E4M3 and no scale beside it");
 }
 
+TEST(HfQuantization, TakesTheZeroFromIntegersBeforeTheScale) {
+  const std::vector<std::int8_t> codes = {1, -2, 3, 4, -5, 127};
+  Parameters rows, wrong;
+  rows.add("weight", "I8", {2, 3}, codes).add("weight_scale", "F32", {2, 1}, std::vector<float>{2, 4});
+  rows.add("weight_zero_point", "I8", {2, 1}, std::vector<std::int8_t>{-3, 7});
+  const HfQuantization method = quantization(R"("quant_method":"compressed-tensors")", ComputedFloats::kExact);
+  EXPECT_EQ(read(method, rows).values, (std::vector<float>{8, 2, 12, -12, -48, 480}));
+  wrong.add("weight", "F8_E4M3", {2, 3}, codes).add("weight_scale", "F32", {2, 1}, std::vector<float>{2, 4});
+  wrong.add("weight_zero_point", "I8", {2, 1}, std::vector<std::int8_t>{-3, 7});
+  EXPECT_EQ(error_of(method, wrong), "tensor w.weight_zero_point: is I8 [2, 1], read is I8 [2, 1] beside a weight of I8");
+}
+
 TEST(HfQuantization, KeepsTheCodesOfCompressedTensors) {
   std::vector<std::uint32_t> words(kOutputs * kInputs / 8);
   for (std::int64_t o = 0; o < kOutputs; ++o) {
