@@ -49,6 +49,7 @@ struct HfKey {
   std::string_view gguf;                          // behind "<architecture>."; empty: known, and of no account
   std::optional<double> fallback = std::nullopt;  // the class's default; without one an absent key stays absent
   HfValue value = HfValue::kAsIs;
+  std::optional<double> of_null = std::nullopt;  // what null means; without one the key stays absent
 };
 
 // Which layers have the window, where the file has neither layer_types nor a period.

@@ -304,8 +304,8 @@ class ConfigMapper {
         return config_.bad(key.config, fmt::format("has the value {}, of a type that is not read here",
                                                    printable(simdjson::minify(*json))));
       }
-    } else if (key.fallback && !config_.is_null(key.config)) {
-      value = *key.fallback;
+    } else if (const auto usual = config_.is_null(key.config) ? key.of_null : key.fallback) {
+      value = *usual;
     }
     if (!value) return {};
     if (key.value != HfValue::kAsIs) {

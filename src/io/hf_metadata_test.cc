@@ -11,6 +11,7 @@ constexpr HfKey kKeys[] = {
     {.config = "query_scalar", .gguf = "attention.scale", .fallback = 256.0, .value = HfValue::kInverseSqrt},
     {.config = "logits_scaling", .gguf = "logit_scale", .value = HfValue::kReciprocal},
     {.config = "known_limit", .gguf = ""},
+    {.config = "known_softcap", .gguf = "softcap", .fallback = 30.0, .of_null = 0.0},
     {.config = "fixed_limit", .gguf = "", .fallback = 7.0, .value = HfValue::kMustBe},
 };
 const HfMapping kMapping = {.model_types = {"test"},
@@ -130,6 +131,13 @@ TEST(MapConfig, TakesWhatTheFileSays) {
   EXPECT_EQ(number(*mapped, "rope.dimension_count"), 12);
   EXPECT_EQ(number(*mapped, "logit_scale"), 0.125);
   EXPECT_EQ(number(*mapped, "attention.layer_norm_rms_epsilon"), 0.001);
+}
+
+TEST(MapConfig, KnowsNullFromAbsence) {
+  EXPECT_EQ(number(*map(""), "softcap"), 30.0);
+  EXPECT_EQ(number(*map(R"("known_softcap":null)"), "softcap"), 0.0);
+  EXPECT_EQ(number(*map(R"("known_softcap":5)"), "softcap"), 5.0);
+  EXPECT_FALSE(map(R"("query_scalar":null)")->values.contains("t.attention.scale"));
 }
 
 TEST(MapConfig, RefusesSizesThatAreNone) {

@@ -19,8 +19,8 @@ constexpr io::HfKey kQueryScale = {.config = "query_pre_attn_scalar",
                                    .value = io::HfValue::kInverseSqrt};
 constexpr io::HfKey kGemma2Keys[] = {
     kQueryScale,
-    {.config = "final_logit_softcapping", .gguf = "final_logit_softcapping", .fallback = 30.0},
-    {.config = "attn_logit_softcapping", .gguf = "attn_logit_softcapping", .fallback = 50.0},
+    {.config = "final_logit_softcapping", .gguf = "final_logit_softcapping", .fallback = 30.0, .of_null = 0.0},
+    {.config = "attn_logit_softcapping", .gguf = "attn_logit_softcapping", .fallback = 50.0, .of_null = 0.0},
 };
 constexpr io::HfDefaults kGemma3Defaults = {.hidden_size = 2304,
                                             .intermediate_size = 9216,
