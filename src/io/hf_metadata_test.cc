@@ -295,6 +295,14 @@ std::vector<std::int64_t> ints(const HfMetadata& mapped, std::string_view key) {
   return metadata.find_ints("t." + std::string(key)).value().value_or(std::vector<std::int64_t>());
 }
 
+TEST(MapRope, RefusesToScaleThePositionsOfWindowLayers) {
+  const std::string members = R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0},
+                                                    "sliding_attention":{"rope_type":")";
+  EXPECT_EQ(error_of(members + R"(default","rope_theta":5000.0}})", kWindowed), "");
+  EXPECT_EQ(error_of(members + R"(yarn","factor":4.0}})", kWindowed),
+            "c: RoPE of sliding_attention: rope_type is yarn, known is default");
+}
+
 TEST(MapRope, RefusesParametersThatAreNone) {
   EXPECT_EQ(error_of(R"("rope_parameters":5)"), "c: rope_parameters must be an object, is 5");
   EXPECT_EQ(error_of(R"("rope_parameters":[])"), "c: rope_parameters must be an object, is []");

@@ -124,12 +124,21 @@ class RopeMapper {
     KVASIR_TRY(const auto temperature, full.number("llama_4_scaling_beta"));
     if (temperature) put("attention.temperature_scale", *temperature);
     if (mapping_.rope_by_halves) put("rope.style", std::string("halves"));
+    KVASIR_CHECKED(refuse_local_scaling(local));
     return map_scaling(full);
   }
 
  private:
   void put(std::string_view key, MetadataValue value) {
     metadata_.values.insert_or_assign(fmt::format("{}.{}", mapping_.architecture, key), std::move(value));
+  }
+
+  // No published model scales positions in its window layers.
+  Status refuse_local_scaling(const RopeObject& local) const {
+    KVASIR_TRY(const std::string_view type, local.type());
+    if (type == "default") return {};
+    return config_.bad("RoPE of sliding_attention: rope_type",
+                       fmt::format("is {}, known is default", printable(std::string(type))));
   }
 
   Result<double> theta(const RopeObject& rope, std::string_view old_key, double of_class) const {
