@@ -102,6 +102,29 @@ inline constexpr HfName kLlamaNames[] = {
     {"layers.*.mlp.down_proj", "blk.*.ffn_down"},
 };
 
+// A bias that modules of this name must have, where config.json says so.
+struct HfBias {
+  std::string_view folder;      // as in HfName
+  std::string_view config = {};  // the key; empty: they have it always
+  bool of_class = false;         // where the key is absent
+};
+
+inline constexpr HfBias kAttentionBiases[] = {
+    {"layers.*.self_attn.q_proj", "attention_bias"},
+    {"layers.*.self_attn.k_proj", "attention_bias"},
+    {"layers.*.self_attn.v_proj", "attention_bias"},
+    {"layers.*.self_attn.o_proj", "attention_bias"},
+};
+inline constexpr HfBias kLlamaBiases[] = {
+    kAttentionBiases[0],
+    kAttentionBiases[1],
+    kAttentionBiases[2],
+    kAttentionBiases[3],
+    {"layers.*.mlp.gate_proj", "mlp_bias"},
+    {"layers.*.mlp.up_proj", "mlp_bias"},
+    {"layers.*.mlp.down_proj", "mlp_bias"},
+};
+
 struct HfMapping {
   std::array<std::string_view, 4> model_types;  // of config.json, or of its text_config; the rest are empty
   std::string_view architecture;                // general.architecture
@@ -115,6 +138,7 @@ struct HfMapping {
   std::span<const HfKey> keys = {};
   std::span<const HfName> names = {};            // looked at first; where one matches, common_names are not
   std::span<const HfName> common_names = kLlamaNames;
+  std::span<const HfBias> biases = {};
   std::span<const std::string_view> left_out = {};  // beginnings of tensor names, beside the usual ones
   // RoPE turns pairs (i, i + d/2) in the folder, and neighbours in GGUF files of the architecture.
   bool rope_by_halves = false;

@@ -126,7 +126,10 @@ class TensorMapper {
 
   Result<MappedTensors> map(std::span<const SafetensorsTensor> stored) {
     KVASIR_CHECKED(group(stored));
-    for (const std::string& module : order_) KVASIR_CHECKED(map_module(module, modules_.at(module)));
+    for (const std::string& module : order_) {
+      KVASIR_CHECKED(check_bias(module, modules_.at(module)));
+      KVASIR_CHECKED(map_module(module, modules_.at(module)));
+    }
     for (const std::string& name : gguf_order_) KVASIR_CHECKED(finish(name));
     return std::move(out_);
   }
@@ -162,6 +165,17 @@ class TensorMapper {
       if (!it->second.emplace(parameter, &tensor).second) {
         return bad_tensor(tensor.name, "appears twice, in two files or behind two prefixes");
       }
+    }
+    return {};
+  }
+
+  Status check_bias(const std::string& module, const HfParameters& parameters) const {
+    if (parameters.contains("bias")) return {};
+    for (const HfBias& bias : layers_.biases) {
+      if (!match_name(bias.folder, module)) continue;
+      return bad_tensor(module + ".bias", bias.config.empty()
+                                              ? fmt::format("missing, and every {} has one", mapping_.architecture)
+                                              : fmt::format("missing, as {} asks for it", bias.config));
     }
     return {};
   }

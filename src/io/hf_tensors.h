@@ -32,10 +32,11 @@ struct HfLayers {
   std::int64_t num_layers = 0;
   std::int64_t num_extra_layers = 0;  // behind the others; they guess further tokens, and are left out
   std::int64_t num_heads = 1;
+  std::vector<HfBias> biases = {};  // of the mapping's, those that the configuration demands
 };
 
 // Errors: kBadFile naming the tensor: one that the mapping does not know, one of a type or with more axes than can be
-// read, one that two stored tensors make, experts that are missing or differ.
+// read, one that two stored tensors make, experts that are missing or differ, a bias that must be there.
 Result<MappedTensors> map_tensors(std::span<const SafetensorsTensor> stored, const HfMapping& mapping,
                                   const HfLayers& layers, const HfQuantization& quantization);
 

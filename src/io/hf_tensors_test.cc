@@ -127,6 +127,19 @@ TEST(HfTensors, AreRefusedWhenNobodyKnowsThem) {
             "tensor model.norm.weight: has the shape [], read are 1 to 4 axes, none of them empty");
 }
 
+TEST(HfTensors, MustHaveTheBiasesThatAreDemanded) {
+  const std::vector<HfBias> biases = {{"layers.*.mlp.gate_up_proj", "mlp_bias"}, {"norm"}};
+  const HfLayers layers = {.num_layers = 4, .biases = biases};
+  const F32Tensor weight = {"model.layers.1.mlp.gate_up_proj.weight", {2, 2}};
+  const F32Tensor bias = {"model.layers.1.mlp.gate_up_proj.bias", {2}};
+  const F32Tensor sinks = {"model.layers.0.self_attn.sinks", {2}}, norm = {"model.norm.weight", {2}};
+  EXPECT_EQ(Mapped({weight, bias, sinks}, layers).error(), "");
+  EXPECT_EQ(Mapped({weight, sinks}, layers).error(),
+            "tensor layers.1.mlp.gate_up_proj.bias: missing, as mlp_bias asks for it");
+  EXPECT_EQ(Mapped({norm}, layers).error(), "tensor norm.bias: missing, and every t has one");
+  EXPECT_EQ(Mapped({weight, norm}).error(), "");
+}
+
 TEST(HfTensors, AreShiftedAndExponentiated) {
   const Mapped mapped({{"model.norm.weight", {3}}, {"model.layers.1.decay", {2}}});
   ASSERT_EQ(mapped.error(), "");

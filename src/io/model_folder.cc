@@ -135,6 +135,10 @@ Result<std::unique_ptr<WeightSource>> open_folder(const std::string& folder, con
   KVASIR_TRY(layers.num_heads, values.get_int(prefix + "attention.head_count", 1, 1 << 20));
   KVASIR_TRY(const auto extra, config.find_int("num_nextn_predict_layers"));
   layers.num_extra_layers = std::clamp<std::int64_t>(extra.value_or(0), 0, 1 << 20);
+  for (const HfBias& bias : mapping.biases) {
+    KVASIR_TRY(const auto says, config.find_bool(bias.config));
+    if (bias.config.empty() || says.value_or(bias.of_class)) layers.biases.push_back(bias);
+  }
   std::vector<SafetensorsSet> files(1);
   KVASIR_TRY(files[0], SafetensorsSet::open(folder));
   auto mapped = map_tensors(files[0].tensors(), mapping, layers, quantization);

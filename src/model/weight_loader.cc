@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/printable.h"
@@ -34,6 +35,13 @@ Status for_each_slice(const TensorView& tensor, std::int64_t num_rows, const Vis
 Status check(const TensorView& tensor, const TensorView& slice, std::int64_t begin) {
   if (tensor.data != nullptr) return io::check_finite(tensor, begin, begin + slice.num_rows());
   return io::check_finite(slice);
+}
+
+// "attn_q.bias" of "blk.3.attn_q.bias"; empty: the tensor is no layer's.
+std::string_view part_of_layer(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  const std::size_t dot = name.find('.', kPrefix.size());
+  return name.starts_with(kPrefix) && dot != name.npos ? name.substr(dot + 1) : std::string_view();
 }
 
 }  // namespace
@@ -251,11 +259,25 @@ Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::in
 }
 
 Result<std::vector<float>> WeightLoader::optional_vector(const std::string& name, std::int64_t length) {
-  if (!has(name)) return std::vector<float>();
-  return vector(name, length);
+  if (has(name)) return vector(name, length);
+  absent_.push_back(name);
+  return std::vector<float>();
+}
+
+Status WeightLoader::check_layers_alike() const {
+  std::map<std::string_view, std::string_view> by_part;
+  for (const std::string& name : used_) by_part.emplace(part_of_layer(name), name);
+  for (const std::string& name : absent_) {
+    const auto other = by_part.find(part_of_layer(name));
+    if (part_of_layer(name).empty() || other == by_part.end()) continue;
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: missing, and another layer has {}", name,
+                                                       printable(std::string(other->second))));
+  }
+  return {};
 }
 
 Status WeightLoader::check_all_used(const ModelConfig& config) const {
+  KVASIR_CHECKED(check_layers_alike());
   for (const TensorView& tensor : source_.tensors()) {
     if (!used_.contains(tensor.name) && !is_left_out(tensor.name, config)) {
       return make_error(

@@ -65,7 +65,7 @@ class WeightLoader {
   const io::Metadata& metadata() const { return source_.metadata(); }
 
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
-  // Those that is_left_out() knows may stay.
+  // Those that is_left_out() knows may stay. Likewise an optional vector that one layer lacks and another has.
   Status check_all_used(const ModelConfig& config) const;
   // Says that a dense layer is gated, for the footprint.
   void count_gates() { footprint_.has_gates = true; }
@@ -74,6 +74,7 @@ class WeightLoader {
   const WeightFootprint& footprint() const { return footprint_; }
 
  private:
+  Status check_layers_alike() const;
   // The tensor, once its shape is right.
   Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
                                  std::int64_t row_length) const;
@@ -105,6 +106,7 @@ class WeightLoader {
   backend::Backend& backend_;
   WeightProgress progress_;
   std::set<std::string, std::less<>> used_;
+  std::vector<std::string> absent_;  // optional vectors that the file does not have
   std::vector<std::byte> scratch_;  // rows that the source computes
   io::PackedCopy* copy_ = nullptr;
   WeightFootprint footprint_;

@@ -82,6 +82,33 @@ constexpr io::HfDefaults kBertDefaults = {.hidden_size = 768,
                                           .norm_eps = 1e-12};
 constexpr std::string_view kLayerNormKey = "layer_norm_eps", kLayerNormGguf = "attention.layer_norm_epsilon";
 
+constexpr io::HfBias kBertBiases[] = {
+    {"embeddings.LayerNorm"},
+    {"encoder.layer.*.attention.self.query"},
+    {"encoder.layer.*.attention.self.key"},
+    {"encoder.layer.*.attention.self.value"},
+    {"encoder.layer.*.attention.output.dense"},
+    {"encoder.layer.*.attention.output.LayerNorm"},
+    {"encoder.layer.*.intermediate.dense"},
+    {"encoder.layer.*.output.dense"},
+    {"encoder.layer.*.output.LayerNorm"},
+};
+constexpr io::HfBias kNomicBiases[] = {
+    {"emb_ln"},
+    {"encoder.layers.*.norm1"},
+    {"encoder.layers.*.norm2"},
+};
+constexpr io::HfBias kModernBertBiases[] = {
+    {"layers.*.attn.Wqkv", "attention_bias"},
+    {"layers.*.attn.Wo", "attention_bias"},
+    {"layers.*.mlp.Wi", "mlp_bias"},
+    {"layers.*.mlp.Wo", "mlp_bias"},
+    {"layers.*.attn_norm", "norm_bias"},
+    {"layers.*.mlp_norm", "norm_bias"},
+    {"embeddings.norm", "norm_bias"},
+    {"final_norm", "norm_bias"},
+};
+
 }  // namespace
 
 const io::HfMapping kBertFolder = {.model_types = {"bert"},
@@ -92,6 +119,7 @@ const io::HfMapping kBertFolder = {.model_types = {"bert"},
                                    .defaults = kBertDefaults,
                                    .keys = kBertKeys,
                                    .common_names = kBertNames,
+                                   .biases = kBertBiases,
                                    .left_out = kBertLeftOut};
 const io::HfMapping kRobertaFolder = {.model_types = {"xlm-roberta", "roberta", "camembert"},
                                       .architecture = "bert",
@@ -101,6 +129,7 @@ const io::HfMapping kRobertaFolder = {.model_types = {"xlm-roberta", "roberta", 
                                       .defaults = kBertDefaults,
                                       .keys = kRobertaKeys,
                                       .common_names = kBertNames,
+                                      .biases = kBertBiases,
                                       .left_out = kBertLeftOut};
 const io::HfMapping kNomicBertFolder = {.model_types = {"nomic_bert"},
                                         .architecture = "nomic-bert",
@@ -114,7 +143,8 @@ const io::HfMapping kNomicBertFolder = {.model_types = {"nomic_bert"},
                                                      .norm_eps = 1e-12,
                                                      .rope_theta = 1000.0},
                                         .keys = kNomicKeys,
-                                        .common_names = kNomicNames};
+                                        .common_names = kNomicNames,
+                                        .biases = kNomicBiases};
 const io::HfMapping kModernBertFolder = {.model_types = {"modernbert"},
                                          .architecture = "modern-bert",
                                          .activation = "gelu",
@@ -132,6 +162,7 @@ const io::HfMapping kModernBertFolder = {.model_types = {"modernbert"},
                                                       .rope_local_theta = 10000.0,
                                                       .sliding_window = 128},
                                          .keys = kModernBertKeys,
-                                         .common_names = kModernBertNames};
+                                         .common_names = kModernBertNames,
+                                         .biases = kModernBertBiases};
 
 }  // namespace kvasir::model

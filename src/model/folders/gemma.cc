@@ -54,19 +54,22 @@ const io::HfMapping kGemma2Folder = {.model_types = {"gemma2"},
                                                   .sliding_window = 4096,
                                                   .sliding_window_pattern = 2},
                                      .keys = kGemma2Keys,
-                                     .names = kGemmaNames};
+                                     .names = kGemmaNames,
+                                     .biases = io::kAttentionBiases};
 const io::HfMapping kGemma3Folder = {.model_types = {"gemma3_text"},
                                      .architecture = "gemma3",
                                      .activation = "gelu_pytorch_tanh",
                                      .defaults = kGemma3Defaults,
                                      .keys = kGemma3Keys,
-                                     .names = kGemmaNames};
+                                     .names = kGemmaNames,
+                                     .biases = io::kAttentionBiases};
 const io::HfMapping kGemmaEmbeddingFolder = {.model_types = {"gemma3_text"},
                                              .architecture = "gemma-embedding",
                                              .activation = "gelu_pytorch_tanh",
                                              .defaults = kGemma3Defaults,
                                              .keys = kGemma3Keys,
                                              .names = kGemmaNames,
+                                             .biases = io::kAttentionBiases,
                                              .is_bidirectional = true};
 
 }  // namespace kvasir::model

@@ -70,7 +70,8 @@ const io::HfMapping kGemma4Folder = {.model_types = {"gemma4_text"},
                                      .activation = "gelu_pytorch_tanh",
                                      .defaults = kGemma4Defaults,
                                      .keys = kGemma4Keys,
-                                     .names = kGemma4Names};
+                                     .names = kGemma4Names,
+                                     .biases = io::kAttentionBiases};
 // The 12B model, which has neither experts nor embeddings per layer.
 const io::HfMapping kGemma4UnifiedFolder = {.model_types = {"gemma4_unified_text"},
                                             .architecture = "gemma4",
@@ -78,6 +79,7 @@ const io::HfMapping kGemma4UnifiedFolder = {.model_types = {"gemma4_unified_text
                                             .defaults = unified_defaults(),
                                             .keys = kGemma4UnifiedKeys,
                                             .names = kGemma4Names,
+                                            .biases = io::kAttentionBiases,
                                             .left_out = kUnifiedLeftOut};
 
 }  // namespace kvasir::model

@@ -34,6 +34,16 @@ constexpr io::HfKey kGlm4MoeKeys[] = {
     {.config = "routed_scaling_factor", .gguf = "expert_weights_scale", .fallback = 1.0},
     {.config = "", .gguf = "expert_gating_func", .fallback = kSigmoidGating},
 };
+constexpr io::HfBias kGlm4Biases[] = {
+    {"layers.*.self_attn.q_proj", "attention_bias", true},
+    {"layers.*.self_attn.k_proj", "attention_bias", true},
+    {"layers.*.self_attn.v_proj", "attention_bias", true},
+};
+constexpr io::HfBias kGlm4MoeBiases[] = {
+    {"layers.*.self_attn.q_proj", "attention_bias"},
+    {"layers.*.self_attn.k_proj", "attention_bias"},
+    {"layers.*.self_attn.v_proj", "attention_bias"},
+};
 
 }  // namespace
 
@@ -48,7 +58,8 @@ const io::HfMapping kGlm4Folder = {.model_types = {"glm4"},
                                                 .max_position_embeddings = 131072,
                                                 .norm_eps = 1.5625e-7,
                                                 .rotary_factor = 0.5},
-                                   .names = kGlm4Names};
+                                   .names = kGlm4Names,
+                                   .biases = kGlm4Biases};
 const io::HfMapping kGlm4MoeFolder = {.model_types = {"glm4_moe"},
                                       .architecture = "glm4moe",
                                       .defaults = {.hidden_size = 4096,
@@ -60,6 +71,7 @@ const io::HfMapping kGlm4MoeFolder = {.model_types = {"glm4_moe"},
                                                    .norm_eps = 1e-5,
                                                    .rotary_factor = 0.5},
                                       .keys = kGlm4MoeKeys,
-                                      .names = kGlm4MoeNames};
+                                      .names = kGlm4MoeNames,
+                                      .biases = kGlm4MoeBiases};
 
 }  // namespace kvasir::model

@@ -19,6 +19,12 @@ constexpr io::HfKey kGptOssKeys[] = {
     {.config = "swiglu_limit", .gguf = "", .fallback = 7.0, .value = io::HfValue::kMustBe},
     {.config = "swiglu_alpha", .gguf = "", .fallback = 1.702, .value = io::HfValue::kMustBe},
 };
+constexpr io::HfBias kGptOssBiases[] = {
+    {"layers.*.self_attn.q_proj", "attention_bias", true},
+    {"layers.*.self_attn.k_proj", "attention_bias", true},
+    {"layers.*.self_attn.v_proj", "attention_bias", true},
+    {"layers.*.self_attn.o_proj", "attention_bias", true},
+};
 
 }  // namespace
 
@@ -36,6 +42,7 @@ const io::HfMapping kGptOssFolder = {.model_types = {"gpt_oss"},
                                                   .sliding_window = 128,
                                                   .sliding_window_pattern = 2},
                                      .keys = kGptOssKeys,
-                                     .names = kGptOssNames};
+                                     .names = kGptOssNames,
+                                     .biases = kGptOssBiases};
 
 }  // namespace kvasir::model

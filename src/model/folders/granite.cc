@@ -37,12 +37,14 @@ const io::HfMapping kGraniteFolder = {.model_types = {"granite"},
                                       .architecture = "granite",
                                       .defaults = kGraniteDefaults,
                                       .keys = kGraniteKeys,
+                                      .biases = io::kLlamaBiases,
                                       .rope_by_halves = true};
 const io::HfMapping kGraniteMoeFolder = {.model_types = {"granitemoe"},
                                          .architecture = "granitemoe",
                                          .defaults = kGraniteDefaults,
                                          .keys = kGraniteMoeKeys,
                                          .names = kGraniteMoeNames,
+                                         .biases = io::kAttentionBiases,
                                          .rope_by_halves = true};
 
 }  // namespace kvasir::model

@@ -24,6 +24,26 @@ constexpr io::HfName kGptNeoXNames[] = {
     {"layers.*.mlp.dense_h_to_4h", "blk.*.ffn_up"},
     {"layers.*.mlp.dense_4h_to_h", "blk.*.ffn_down"},
 };
+constexpr io::HfBias kStarCoder2Biases[] = {
+    {"layers.*.self_attn.q_proj", "use_bias", true},
+    {"layers.*.self_attn.k_proj", "use_bias", true},
+    {"layers.*.self_attn.v_proj", "use_bias", true},
+    {"layers.*.self_attn.o_proj", "use_bias", true},
+    {"layers.*.mlp.c_fc", "use_bias", true},
+    {"layers.*.mlp.c_proj", "use_bias", true},
+    {"layers.*.input_layernorm"},
+    {"layers.*.post_attention_layernorm"},
+    {"norm"},
+};
+constexpr io::HfBias kGptNeoXBiases[] = {
+    {"layers.*.attention.query_key_value", "attention_bias", true},
+    {"layers.*.attention.dense", "attention_bias", true},
+    {"layers.*.mlp.dense_h_to_4h"},
+    {"layers.*.mlp.dense_4h_to_h"},
+    {"layers.*.input_layernorm"},
+    {"layers.*.post_attention_layernorm"},
+    {"final_layer_norm"},
+};
 
 }  // namespace
 
@@ -39,7 +59,8 @@ const io::HfMapping kCohere2Folder = {.model_types = {"cohere2"},
                                                    .norm_eps = 1e-5,
                                                    .sliding_window = 4096,
                                                    .sliding_window_pattern = 4},
-                                      .keys = kCohere2Keys};
+                                      .keys = kCohere2Keys,
+                                      .biases = io::kAttentionBiases};
 const io::HfMapping kStarCoder2Folder = {.model_types = {"starcoder2"},
                                          .architecture = "starcoder2",
                                          .activation = "gelu_pytorch_tanh",
@@ -52,7 +73,8 @@ const io::HfMapping kStarCoder2Folder = {.model_types = {"starcoder2"},
                                                       .num_key_value_heads = 2,
                                                       .max_position_embeddings = 4096,
                                                       .norm_eps = 1e-5},
-                                         .names = kStarCoder2Names};
+                                         .names = kStarCoder2Names,
+                                         .biases = kStarCoder2Biases};
 const io::HfMapping kGptNeoXFolder = {.model_types = {"gpt_neox"},
                                       .architecture = "gptneox",
                                       .activation = "gelu",
@@ -66,6 +88,7 @@ const io::HfMapping kGptNeoXFolder = {.model_types = {"gpt_neox"},
                                                    .norm_eps = 1e-5,
                                                    .rotary_factor = 0.25},
                                       .keys = kGptNeoXKeys,
-                                      .names = kGptNeoXNames};
+                                      .names = kGptNeoXNames,
+                                      .biases = kGptNeoXBiases};
 
 }  // namespace kvasir::model

@@ -21,6 +21,15 @@ constexpr io::HfKey kMixtralKeys[] = {
 constexpr io::HfName kSeedOssNames[] = {
     {"layers.*.post_attention_layernorm", "blk.*.post_attention_norm"},
 };
+constexpr io::HfBias kSeedOssBiases[] = {
+    {"layers.*.self_attn.q_proj", "attention_bias", true},
+    {"layers.*.self_attn.k_proj", "attention_bias", true},
+    {"layers.*.self_attn.v_proj", "attention_bias", true},
+    {"layers.*.self_attn.o_proj", "attention_out_bias"},
+    {"layers.*.mlp.gate_proj", "mlp_bias"},
+    {"layers.*.mlp.up_proj", "mlp_bias"},
+    {"layers.*.mlp.down_proj", "mlp_bias"},
+};
 
 }  // namespace
 
@@ -31,6 +40,7 @@ const io::HfMapping kLlamaFolder = {.model_types = {"llama"},
                                                  .num_hidden_layers = 32,
                                                  .num_attention_heads = 32,
                                                  .max_position_embeddings = 2048},
+                                    .biases = io::kLlamaBiases,
                                     .rope_by_halves = true};
 const io::HfMapping kMistralFolder = {.model_types = {"mistral"},
                                       .architecture = "llama",
@@ -78,6 +88,7 @@ const io::HfMapping kSmolLm3Folder = {.model_types = {"smollm3"},
                                                    .use_sliding_window = false,
                                                    .windows = io::HfWindows::kWithoutRope,
                                                    .no_rope_layer_interval = 4},
+                                      .biases = io::kLlamaBiases,
                                       .rope_by_halves = true};
 const io::HfMapping kSeedOssFolder = {.model_types = {"seed_oss"},
                                       .architecture = "seed_oss",
@@ -88,6 +99,7 @@ const io::HfMapping kSeedOssFolder = {.model_types = {"seed_oss"},
                                                    .num_key_value_heads = 8,
                                                    .head_dim = 128,
                                                    .max_position_embeddings = 524288},
-                                      .names = kSeedOssNames};
+                                      .names = kSeedOssNames,
+                                      .biases = kSeedOssBiases};
 
 }  // namespace kvasir::model

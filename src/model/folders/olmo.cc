@@ -33,7 +33,8 @@ const io::HfMapping kOlmo2Folder = {.model_types = {"olmo2"},
                                                  .num_attention_heads = 32,
                                                  .max_position_embeddings = 2048,
                                                  .norm_eps = 1e-5},
-                                    .names = kPostNormNames};
+                                    .names = kPostNormNames,
+                                    .biases = io::kAttentionBiases};
 const io::HfMapping kOlmo3Folder = {.model_types = {"olmo3"},
                                     .architecture = "olmo2",
                                     .defaults = {.hidden_size = 4096,
@@ -46,7 +47,8 @@ const io::HfMapping kOlmo3Folder = {.model_types = {"olmo3"},
                                                  .rope_local_theta = 5e5,
                                                  .sliding_window = 4096,
                                                  .sliding_window_pattern = 4},
-                                    .names = kPostNormNames};
+                                    .names = kPostNormNames,
+                                    .biases = io::kAttentionBiases};
 const io::HfMapping kOlmoeFolder = {.model_types = {"olmoe"},
                                     .architecture = "olmoe",
                                     .defaults = {.hidden_size = 2048,
@@ -56,7 +58,8 @@ const io::HfMapping kOlmoeFolder = {.model_types = {"olmoe"},
                                                  .max_position_embeddings = 4096,
                                                  .norm_eps = 1e-5},
                                     .keys = kOlmoeKeys,
-                                    .names = kOlmoeNames};
+                                    .names = kOlmoeNames,
+                                    .biases = io::kAttentionBiases};
 const io::HfMapping kExaone4Folder = {.model_types = {"exaone4"},
                                       .architecture = "exaone4",
                                       .defaults = {.hidden_size = 4096,

@@ -59,7 +59,8 @@ const io::HfMapping kQwen3Folder = {.model_types = {"qwen3", "qwen3_vl_text"},
                                                  .max_position_embeddings = 32768,
                                                  .sliding_window = 4096,
                                                  .use_sliding_window = false,
-                                                 .windows = io::HfWindows::kUpper}};
+                                                 .windows = io::HfWindows::kUpper},
+                                    .biases = io::kAttentionBiases};
 const io::HfMapping kQwen2MoeFolder = {.model_types = {"qwen2_moe"},
                                        .architecture = "qwen2moe",
                                        .defaults = {.hidden_size = 2048,
@@ -85,6 +86,7 @@ const io::HfMapping kQwen3MoeFolder = {.model_types = {"qwen3_moe", "qwen3_vl_mo
                                                     .use_sliding_window = false,
                                                     .windows = io::HfWindows::kAll},
                                        .keys = kQwen3MoeKeys,
-                                       .names = kQwenMoeNames};
+                                       .names = kQwenMoeNames,
+                                       .biases = io::kAttentionBiases};
 
 }  // namespace kvasir::model

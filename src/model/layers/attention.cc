@@ -23,6 +23,10 @@ struct Source {
   std::int32_t head_dim = 0, q_size = 0, kv_size = 0;
 };
 
+Result<std::vector<float>> load_bias(const Source& from, const std::string& name, std::int32_t size) {
+  return from.parts.qkv_bias ? from.loader.vector(name, size) : from.loader.optional_vector(name, size);
+}
+
 Status load_separate_qkv(const Source& from, Attention& attention) {
   struct Part {
     const char* name;
@@ -40,9 +44,7 @@ Status load_separate_qkv(const Source& from, Attention& attention) {
     KVASIR_TRY(part.weight,
                from.loader.matrix(from.prefix + part.name + ".weight", part.size, from.config.hidden_size));
     const std::string bias = from.prefix + part.name + ".bias";
-    if (from.parts.qkv_bias || from.loader.has(bias)) {
-      KVASIR_TRY(part.bias, from.loader.vector(bias, part.size));
-    }
+    KVASIR_TRY(part.bias, load_bias(from, bias, part.size));
   }
   return {};
 }
@@ -54,8 +56,8 @@ Status load_joint_qkv(const Source& from, Attention& attention) {
   KVASIR_TRY(attention.wq, from.loader.matrix_part(weight, 0, q, total, hidden));
   KVASIR_TRY(attention.wk, from.loader.matrix_part(weight, q, kv, total, hidden));
   KVASIR_TRY(attention.wv, from.loader.matrix_part(weight, q + kv, kv, total, hidden));
-  if (!from.parts.qkv_bias && !from.loader.has(bias)) return {};
-  KVASIR_TRY(const std::vector<float> all, from.loader.vector(bias, total));
+  KVASIR_TRY(const std::vector<float> all, load_bias(from, bias, total));
+  if (all.empty()) return {};
   attention.bq.assign(all.begin(), all.begin() + q);
   attention.bk.assign(all.begin() + q, all.begin() + q + kv);
   attention.bv.assign(all.begin() + q + kv, all.end());
