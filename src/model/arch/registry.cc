@@ -34,12 +34,7 @@ constexpr Unsupported kUnsupported[] = {
 std::string unsupported_line(std::string_view name) {
   const std::string line = fmt::format("metadata general.architecture: '{}' is not supported",
                                        printable(std::string(name)));
-  const auto* const known = std::ranges::find(kUnsupported, name, &Unsupported::name);
-  if (known != std::end(kUnsupported)) {
-    if (known->relative.empty()) return fmt::format("{}: it is {}", line, known->lacks);
-    return fmt::format("{}: its nearest relative here is {}, and it needs {} as well", line, known->relative,
-                       known->lacks);
-  }
+  if (const std::string why = why_unsupported(name); !why.empty()) return line + why;
   std::vector<std::string_view> names;
   for (const Architecture* architecture : kArchitectures) names.push_back(architecture->name);
   return fmt::format("{} ({} are)", line, fmt::join(names, ", "));
@@ -64,6 +59,13 @@ Status refuse_experts(const io::WeightSource& source, const ModelConfig& config)
 }
 
 }  // namespace
+
+std::string why_unsupported(std::string_view name) {
+  const auto* const known = std::ranges::find(kUnsupported, name, &Unsupported::name);
+  if (known == std::end(kUnsupported)) return {};
+  if (known->relative.empty()) return fmt::format(": it is {}", known->lacks);
+  return fmt::format(": its nearest relative here is {}, and it needs {} as well", known->relative, known->lacks);
+}
 
 const Architecture* find_architecture(std::string_view name) {
   const auto* const found = std::ranges::find(kArchitectures, name,

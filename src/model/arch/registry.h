@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "model/model.h"
@@ -20,6 +21,9 @@ struct Architecture {
   std::array<std::string_view, 12> keys = {};
   bool is_encoder = false;  // ModelConfig::is_encoder
 };
+
+// What an architecture is near to that is not supported, and what it lacks, behind ": "; empty: no such one is known.
+std::string why_unsupported(std::string_view name);
 
 // Null when there is none of that name.
 const Architecture* find_architecture(std::string_view name);

@@ -52,6 +52,24 @@ TEST(Registry, SaysWhatAnUnsupportedArchitectureIsNearAndLacks) {
   EXPECT_NE(error_of("of-tomorrow").find("'of-tomorrow' is not supported (llama, "), std::string::npos);
 }
 
+TEST(Registry, SaysTheSameOfFolders) {
+  const auto error = [](std::string_view type) {
+    const auto mapping = hf_mapping(type, /*is_bidirectional=*/false);
+    return mapping ? "" : mapping.error().message;
+  };
+  EXPECT_EQ(error("qwen3_5_text"),
+            "model_type 'qwen3_5_text' is not supported: its nearest relative here is qwen3, and it needs gated "
+            "delta-rule layers as well");
+  EXPECT_EQ(error("deepseek_v3"),
+            "model_type 'deepseek_v3' is not supported: its nearest relative here is llama, and it needs latent "
+            "attention and experts as well");
+  EXPECT_EQ(error("clip"), "model_type 'clip' is not supported: it is an image encoder, not a language model");
+  EXPECT_NE(error("of-tomorrow").find("'of-tomorrow' is not supported (llama, "), std::string::npos);
+  for (const std::string_view type : {"cohere", "gpt_bigcode", "glm_moe_dsa", "minimax", "mimo_v2_flash", "step3p5"}) {
+    EXPECT_NE(error(type).find("its nearest relative here is"), std::string::npos) << type;
+  }
+}
+
 // As `show` asks, without reading any weight.
 TEST(Registry, FindsEveryTensorOfModelsThatRun) {
   ThreadPool pool(1);

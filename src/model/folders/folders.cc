@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/printable.h"
+#include "model/arch/registry.h"
 #include "model/model.h"
 
 namespace kvasir::model {
@@ -16,6 +22,39 @@ const io::HfMapping* const kFolders[] = {
 #include "model/folders/folders.def"
 };
 #undef KVASIR_FOLDER
+
+#define KVASIR_UNSUPPORTED(name, relative, lacks) name,
+constexpr std::string_view kUnsupportedNames[] = {
+#include "model/arch/unsupported.def"
+};
+#undef KVASIR_UNSUPPORTED
+
+// Types whose name in GGUF files is another one.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"cohere", "command-r"},         {"deepseek_v2", "deepseek2"},     {"deepseek_v3", "deepseek2"},
+    {"deepseek_v32", "deepseek32"},  {"deepseek_v4", "deepseek4"},     {"glm4_moe_lite", "deepseek2"},
+    {"glm_moe_dsa", "glm-dsa"},      {"gpt_bigcode", "starcoder"},     {"granitemoehybrid", "granitehybrid"},
+    {"hunyuan_v1_dense", "hunyuan-dense"}, {"hunyuan_v1_moe", "hunyuan-moe"}, {"kimi_k2", "deepseek2"},
+    {"mimo_v2_flash", "mimo2"},      {"minimax", "minimax-01"},        {"phi", "phi2"},
+    {"step3p5", "step35"},
+};
+
+// Letters and digits alone, as the two sides differ in what is between them.
+std::string plain(std::string_view name) {
+  std::string letters(name);
+  std::erase_if(letters, [](char c) { return c == '_' || c == '-' || c == '.'; });
+  return letters;
+}
+
+// The name in GGUF files of a type that is not supported; empty: it is not known.
+std::string_view unsupported_name(std::string_view model_type) {
+  constexpr std::string_view kText = "_text";
+  if (model_type.ends_with(kText)) model_type.remove_suffix(kText.size());
+  const auto* const other = std::ranges::find(kOtherNames, model_type, &std::pair<std::string_view, std::string_view>::first);
+  if (other != std::end(kOtherNames)) return other->second;
+  const auto* const same = std::ranges::find(kUnsupportedNames, plain(model_type), plain);
+  return same == std::end(kUnsupportedNames) ? std::string_view() : *same;
+}
 
 }  // namespace
 
@@ -32,6 +71,9 @@ Result<const io::HfMapping*> hf_mapping(std::string_view model_type, bool is_bid
     return make_error(ErrorKind::kBadFile,
                       fmt::format("model_type '{}' with use_bidirectional_attention is not supported ({} are)",
                                   printable(model_type), fmt::join(known, ", ")));
+  }
+  if (const std::string why = why_unsupported(unsupported_name(model_type)); !why.empty()) {
+    return make_error(ErrorKind::kBadFile, fmt::format("model_type '{}' is not supported{}", printable(model_type), why));
   }
   return make_error(ErrorKind::kBadFile, fmt::format("model_type '{}' is not supported ({} are)",
                                                      printable(model_type), fmt::join(known, ", ")));
