@@ -102,6 +102,7 @@ MAY_USE = {
     "admission": {"fmt/"},
     "sched": {"fmt/"},
     "sampling": {"fmt/"},
+    "spec": set(),
     "model": {"fmt/"},
     "runtime": {"libc", "fmt/"},
     "engine": {"libc", "fmt/"},
