@@ -115,6 +115,8 @@ TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) {
     num_guesses += stats.num_draft_tokens;
     num_right += stats.num_draft_tokens_accepted;
   }
+  RecordProperty("num_guesses", std::to_string(num_guesses));
+  RecordProperty("num_right", std::to_string(num_right));
   EXPECT_GT(num_guesses, 100) << "or nothing was tested";
   EXPECT_GT(num_right, 20);
   EXPECT_GE(num_guesses, num_right);
