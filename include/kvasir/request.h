@@ -56,7 +56,7 @@ struct Request {
   // The text of a pair that each prompt token belongs to, below ModelInfo::num_token_types. Empty: all 0.
   std::vector<std::uint8_t> prompt_token_types;
   SamplingParams sampling;
-  // What the answer may say; guesses are made of it (EngineConfig::speculates). It changes no token.
+  // The answer may say this; guesses are made of it (EngineConfig::speculates). It changes no token.
   std::vector<TokenId> predicted_token_ids = {};
   KvParams kv;
   // Tokens that end an answer may come where the guide may end, and nowhere else. Where nothing may follow the answer
@@ -133,7 +133,7 @@ struct Usage {
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
   std::int32_t forced_tokens = 0;  // of the answers, where their guide allowed no other
-  // Of requests with predicted tokens: guesses that steps have checked, and those that were right.
+  // Guesses that steps have checked, and right ones; counted for requests with predicted tokens alone.
   std::int32_t draft_tokens = 0;
   std::int32_t draft_tokens_accepted = 0;
   // Bytes of KV that a choice kept in the layers without a window, as a share of what KvParams::budget is of:

@@ -49,7 +49,7 @@ Result<std::string> pull_into(const store::ModelStore& store, const std::string&
   return entry->name;
 }
 
-// What ModelStore::remove() takes for the model; empty: it is not in the store.
+// The name by which ModelStore::remove() knows the model; empty: it is not in the store.
 std::string removable_name(const store::ModelStore& store, const std::string& model) {
   if (store::HubName::matches(model)) return model;
   const store::CatalogueEntry* const entry = store.catalogue().find(model);

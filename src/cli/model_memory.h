@@ -1,4 +1,4 @@
-// What memory each model of a server may take.
+// The memory that each model of a server may take.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@ namespace kvasir {
 void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   if (!is_on_) return;
   ran_.clear();
+  next_ran_ = 0;
   streams_.clear();
   num_guesses_ = num_tokens_ = num_accepted_ = 0;
   is_plain_decoding_ = output.num_whole == output.sequences.size();
@@ -20,8 +21,8 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
 void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
                          ActiveRequest& request) {
   if (!is_on_) return;
-  const auto ran = std::ranges::find(ran_, update.id, &Ran::id);
-  const std::int32_t num_guesses = ran->num_guesses;
+  while (ran_.at(next_ran_).id != update.id) ++next_ran_;  // those between have nothing to say
+  const std::int32_t num_guesses = ran_[next_ran_++].num_guesses;
   num_tokens_ += static_cast<std::int32_t>(update.tokens.size());
   const std::int32_t num_accepted = num_guesses > 0 ? static_cast<std::int32_t>(update.tokens.size()) - 1 : 0;
   num_accepted_ += num_accepted;

@@ -1,6 +1,7 @@
 // Steps that also run guesses of what their sequences generate next.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +19,9 @@ class DraftSteps {
  public:
   explicit DraftSteps(bool is_on) : is_on_(is_on) {}
 
-  // What the step is about to run.
+  // The step is about to run this.
   void begin_step(const sched::SchedulerOutput& output);
-  // What it brought one sequence of the request, in the order of the step.
+  // The step brought this to one sequence of the request; called in the order of the step.
   void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
                ActiveRequest& request);
   // Gives guesses to the sequences that go on. Counts those that ran.
@@ -37,6 +38,7 @@ class DraftSteps {
   bool is_on_;
   spec::Speculator speculator_;
   std::vector<Ran> ran_;
+  std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
   std::vector<SequenceId> streams_;                                   // that go on generating

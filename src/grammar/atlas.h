@@ -81,7 +81,7 @@ class Atlas {
   // Tokens of at most num_characters characters, all of these classes.
   std::shared_ptr<const DenseMask> tokens_of(const Vocabulary& vocabulary, CharacterClasses classes,
                                              std::uint32_t num_characters);
-  // Of what is held now.
+  // Bytes that are held now.
   std::size_t size_bytes();
   std::uint64_t next_remainders_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 

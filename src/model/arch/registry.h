@@ -22,7 +22,7 @@ struct Architecture {
   bool is_encoder = false;  // ModelConfig::is_encoder
 };
 
-// What an architecture is near to that is not supported, and what it lacks, behind ": "; empty: no such one is known.
+// The nearest relative of an architecture that is not supported, and what it lacks, behind ": "; empty: none is known.
 std::string why_unsupported(std::string_view name);
 
 // Null when there is none of that name.
