@@ -36,7 +36,7 @@ class GuideCompiler {
       : tokenizer_(tokenizer),
         max_bytes_(max_bytes),
         part_bytes_(std::min(static_cast<std::int64_t>(grammar::Atlas::kMaxBytes), max_bytes / 8)),
-        cache_(max_bytes - 3 * part_bytes_) {}
+        cache_(max_bytes - 4 * part_bytes_) {}  // an eighth is what the allocator keeps besides
   ~GuideCompiler() { close(); }
 
   // Errors: as Engine::prepare_guide() has them. The message begins with the guide's field and says where in the
