@@ -1,6 +1,7 @@
 // Runs one scheduled step on the model: tokens in, sampled tokens and log-probabilities out.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "runtime/attention_observer.h"
 #include "runtime/batch_builder.h"
 #include "runtime/embedding_sum.h"
+#include "runtime/faster_way.h"
 #include "runtime/head_plan.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler_output.h"
@@ -96,6 +98,7 @@ class ModelRunner {
   static HeadPlan::Reads reads_of(const WantedRow& wanted, const Part& part);
   void plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row);
   model::Logits run_head();
+  model::Logits search_head();
   LogitView view_of(const model::Logits& logits, std::size_t i, bool is_scaled);
   void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);
   bool is_reached(const WantedRow& wanted, const Part& part) const;
@@ -116,6 +119,8 @@ class ModelRunner {
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
   HeadPlan head_plan_;  // of the rows that are read together
+  // By rows that want their greatest logit: all logits are computed, or the greatest is searched for.
+  std::array<FasterWay, 4> head_ways_;
   std::vector<std::uint8_t> wants_attention_scores_;  // by sequence of a part
   std::vector<std::span<const std::uint8_t>> token_types_;  // likewise
   std::vector<SequenceResult> results_;
