@@ -58,6 +58,10 @@ struct ActiveRequest {
   std::int32_t cached_tokens = 0;
   RequestCost cost;
 
+  ActiveChoice& choice_of(SequenceId sequence_id) {
+    const auto index = static_cast<std::int64_t>(sequence_id) - static_cast<std::int64_t>(first_sequence);
+    return choices.at(static_cast<std::size_t>(index));
+  }
   SequenceId sequence(std::size_t choice) const {
     return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};
   }

@@ -9,6 +9,7 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   ran_.clear();
   next_ran_ = 0;
   streams_.clear();
+  guides_.clear();
   num_guesses_ = num_tokens_ = num_accepted_ = 0;
   is_plain_decoding_ = output.num_whole == output.sequences.size();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
@@ -18,18 +19,21 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   }
 }
 
-void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
-                         ActiveRequest& request) {
+void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_sampled,
+                         const sched::Scheduler& scheduler, ActiveRequest& request) {
   if (!is_on_) return;
   while (ran_.at(next_ran_).id != update.id) ++next_ran_;  // those between have nothing to say
   const std::int32_t num_guesses = ran_[next_ran_++].num_guesses;
-  num_tokens_ += static_cast<std::int32_t>(update.tokens.size());
-  const std::int32_t num_accepted = num_guesses > 0 ? static_cast<std::int32_t>(update.tokens.size()) - 1 : 0;
+  const std::int32_t num_counting = std::min(num_sampled, static_cast<std::int32_t>(update.tokens.size()));
+  const std::int32_t num_accepted = num_guesses > 0 ? num_counting - 1 : 0;
+  num_tokens_ += num_counting;
   num_accepted_ += num_accepted;
   request.num_drafts += num_guesses;
   request.num_drafts_accepted += num_accepted;
   if (update.finish_reason) return speculator_.end(update.id);
   streams_.push_back(update.id);
+  std::optional<GuidedChoice>& guide = request.choice_of(update.id).guide;
+  guides_.push_back(guide ? &*guide : nullptr);
   if (!request.takes_drafts) return;
   if (!speculator_.knows(update.id)) {
     speculator_.begin(update.id, request.request.predicted_token_ids,
@@ -38,12 +42,15 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, const sched::Sched
   }
   tokens_.clear();
   for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
-  speculator_.advance(update.id, tokens_, num_guesses);
+  speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
 }
 
 void DraftSteps::forget(SequenceId id) {
   speculator_.end(id);
-  std::erase(streams_, id);
+  const auto found = std::ranges::find(streams_, id);
+  if (found == streams_.end()) return;
+  guides_.erase(guides_.begin() + (found - streams_.begin()));
+  streams_.erase(found);
 }
 
 void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats) {
@@ -54,7 +61,9 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
     speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms);
   }
   for (const spec::Speculator::Draft& draft : speculator_.propose(streams_)) {
-    scheduler.set_draft(draft.id, draft.token_ids);
+    GuidedChoice* const guide = guides_.at(draft.stream);
+    const std::size_t num_possible = guide == nullptr ? draft.token_ids.size() : guide->num_possible(draft.token_ids);
+    if (num_possible > 0) scheduler.set_draft(draft.id, draft.token_ids.first(num_possible));
   }
 }
 

@@ -21,8 +21,9 @@ class DraftSteps {
 
   // The step is about to run this.
   void begin_step(const sched::SchedulerOutput& output);
-  // The step brought this to one sequence of the request; called in the order of the step.
-  void advance(const sched::SequenceUpdate& update, const sched::Scheduler& scheduler,
+  // The step brought this to one sequence of the request, of which num_sampled tokens were not forced; called in the
+  // order of the step.
+  void advance(const sched::SequenceUpdate& update, std::int32_t num_sampled, const sched::Scheduler& scheduler,
                ActiveRequest& request);
   // Gives guesses to the sequences that go on. Counts those that ran.
   void end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats);
@@ -42,6 +43,7 @@ class DraftSteps {
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
   std::vector<SequenceId> streams_;                                   // that go on generating
+  std::vector<GuidedChoice*> guides_;                                 // of each, or null
   std::vector<TokenId> tokens_;                                       // kept for its memory
 };
 

@@ -19,11 +19,12 @@ void ForcedRuns::extend(sched::ModelStepResult& result) {
   result.num_forced.assign(sequences_.size(), 0);
   auto sampled = result.tokens.begin();
   for (std::size_t i = 0; i < sequences_.size(); ++i) {
+    const std::size_t begin = tokens_.size();
     const auto end = sampled + result.num_tokens[i];
     std::move(sampled, end, std::back_inserter(tokens_));
     sampled = end;
     if (!is_guided(sequences_[i]) || result.num_tokens[i] == 0) continue;
-    const std::size_t count = sequences_[i].guide->forced_behind(tokens_.back().token, run_);
+    const std::size_t count = sequences_[i].guide->forced_behind(std::span(tokens_).subspan(begin), run_);
     for (std::size_t j = 0; j < count; ++j) {
       sched::SampledToken& forced = tokens_.emplace_back(sched::SampledToken{.token = run_[j]});
       if (sequences_[i].num_logprobs) forced.logprobs = sampling::certain_logprobs(run_[j], *sequences_[i].num_logprobs);

@@ -25,19 +25,42 @@ GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field,
     : guide_(std::move(guide)),
       field_(std::move(field)),
       stop_tokens_(stop_tokens.begin(), stop_tokens.end()),
-      matcher_(guide_),
-      mask_(guide_->vocabulary().num_tokens()) {}
+      matcher_(guide_) {}
 
-sampling::AllowedTokens GuidedChoice::allowed() {
-  if (!is_filled_) fill();
-  return allowed_;
+std::span<const sampling::AllowedTokens> GuidedChoice::allowed_at_each(std::span<const TokenId> guesses) {
+  if (num_came_ > 0 || !std::ranges::equal(guesses, guesses_)) forget_views();
+  if (!views_.empty()) return views_;
+  guesses_.assign(guesses.begin(), guesses.end());
+  add_view();
+  std::size_t num_accepted = 0;
+  for (const TokenId guess : guesses) {
+    if (!matcher_.accept(guess)) break;  // no state is left for it: the row's result will be another token
+    ++num_accepted;
+    add_view();
+  }
+  matcher_.rollback(num_accepted);
+  while (views_.size() <= guesses.size()) views_.push_back(views_.back());
+  return views_;
+}
+
+// A guess that ends the answer is none: whether it ends is the next step's question.
+std::size_t GuidedChoice::num_possible(std::span<const TokenId> guesses) {
+  if (is_lost_ || matcher_.is_exhausted()) return 0;
+  std::size_t count = 0;
+  while (count < guesses.size() && !is_stop(guesses[count]) && matcher_.accept(guesses[count])) ++count;
+  const bool is_exhausted = matcher_.is_exhausted();
+  matcher_.rollback(count);
+  return is_exhausted ? 0 : count;
 }
 
 // A stop token is left to the next step's mask, which knows when it may come.
-std::size_t GuidedChoice::forced_behind(TokenId token, std::span<TokenId> run) {
-  if (is_lost_ || is_stop(token) || !matcher_.accept(token)) return 0;
-  const std::size_t num_forced = matcher_.is_exhausted() ? 0 : matcher_.forced(run);
-  matcher_.rollback(1);
+std::size_t GuidedChoice::forced_behind(std::span<const sched::SampledToken> sampled, std::span<TokenId> run) {
+  if (is_lost_ || is_stop(sampled.back().token)) return 0;
+  std::size_t num_accepted = 0;
+  while (num_accepted < sampled.size() && matcher_.accept(sampled[num_accepted].token)) ++num_accepted;
+  const bool goes_on = num_accepted == sampled.size() && !matcher_.is_exhausted();
+  const std::size_t num_forced = goes_on ? matcher_.forced(run) : 0;
+  matcher_.rollback(num_accepted);
   if (guide_->is_exhausted()) return 0;
   const auto forced = run.first(num_forced);
   return static_cast<std::size_t>(std::ranges::find_if(forced, [this](TokenId t) { return is_stop(t); }) - forced.begin());
@@ -49,8 +72,13 @@ bool GuidedChoice::is_stop(TokenId token) const {
 
 // A token that comes without a mask is of a forced run.
 void GuidedChoice::push(TokenId token, std::size_t num_bytes) {
-  if (!is_filled_ || allowed_.only() == token) ++num_forced_;
-  is_filled_ = false;
+  if (num_came_ >= views_.size() || views_[num_came_].only() == token) ++num_forced_;
+  const bool is_guessed = num_came_ < guesses_.size() && guesses_[num_came_] == token;
+  if (is_guessed) {
+    ++num_came_;
+  } else {
+    forget_views();
+  }
   if (!matcher_.accept(token)) {
     is_lost_ = true;
     return;
@@ -83,19 +111,26 @@ std::optional<Error> GuidedChoice::error() const {
   return Error{ErrorKind::kUnmet, field_ + ": the answer makes it too ambiguous, or gives it too many states", field_};
 }
 
-void GuidedChoice::fill() {
-  matcher_.fill(mask_);
+void GuidedChoice::forget_views() {
+  views_.clear();
+  guesses_.clear();
+  num_came_ = 0;
+}
+
+void GuidedChoice::add_view() {
+  if (masks_.size() == views_.size()) masks_.emplace_back(guide_->vocabulary().num_tokens());
+  grammar::TokenMask& mask = masks_[views_.size()];
+  matcher_.fill(mask);
   const bool may_end = matcher_.is_accepting();
   for (const TokenId token : stop_tokens_) {
-    if (token >= mask_.num_tokens()) continue;
+    if (token >= mask.num_tokens()) continue;
     if (may_end) {
-      mask_.set(token);
+      mask.set(token);
     } else if (!guide_->vocabulary().text(token).empty()) {
-      mask_.reset(token);  // one without text is there because the grammar names it
+      mask.reset(token);  // one without text is there because the grammar names it
     }
   }
-  allowed_ = sampling::AllowedTokens::of(mask_.words());
-  is_filled_ = true;
+  views_.push_back(sampling::AllowedTokens::of(mask.words()));
 }
 
 }  // namespace kvasir

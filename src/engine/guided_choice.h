@@ -15,6 +15,7 @@
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
 #include "sampling/allowed_tokens.h"
+#include "sched/scheduler_output.h"
 
 namespace kvasir {
 
@@ -26,11 +27,16 @@ class GuidedChoice {
   GuidedChoice(CompiledGuide guide, std::string field,
                std::span<const TokenId> stop_tokens);
 
-  // The tokens that may come next. The view lives until the next call of push().
-  sampling::AllowedTokens allowed();
-  // Writes the tokens that have to come behind this one, which is to come next and is allowed; how many, as far as there
+  // The tokens that may come next.
+  sampling::AllowedTokens allowed() { return allowed_at_each({}).front(); }
+  // .. and behind each of these guesses, when it and those before it came. The views live until the next call of
+  // push() or of this. Requires: all guesses are possible.
+  std::span<const sampling::AllowedTokens> allowed_at_each(std::span<const TokenId> guesses);
+  // How many of the guesses may come one after the other. None of these ends the answer.
+  std::size_t num_possible(std::span<const TokenId> guesses);
+  // Writes the tokens that have to come behind these, which are to come next and are allowed; how many, as far as there
   // is room. None of them may end the answer.
-  std::size_t forced_behind(TokenId token, std::span<TokenId> run);
+  std::size_t forced_behind(std::span<const sched::SampledToken> sampled, std::span<TokenId> run);
   // The token that came, of those allowed or forced, and the size of its text in the answer.
   void push(TokenId token, std::size_t num_bytes);
   // The token that came ends the answer.
@@ -48,7 +54,8 @@ class GuidedChoice {
   std::optional<Error> error() const;
 
  private:
-  void fill();
+  void add_view();
+  void forget_views();
   bool is_stop(TokenId token) const;
 
   CompiledGuide guide_;
@@ -57,10 +64,12 @@ class GuidedChoice {
   grammar::GrammarMatcher matcher_;
   std::vector<TokenId> tokens_;
   std::vector<std::size_t> ends_;  // by token, in the answer's bytes
-  grammar::TokenMask mask_;
-  sampling::AllowedTokens allowed_ = sampling::AllowedTokens::all();  // of mask_, where it is filled
+  // What may come next, and behind each guess. Tokens that came as they were guessed leave those behind them valid.
+  std::vector<sampling::AllowedTokens> views_;
+  std::vector<grammar::TokenMask> masks_;  // of views_, and kept for their memory
+  std::vector<TokenId> guesses_;
+  std::size_t num_came_ = 0;  // of the guesses
   std::int32_t num_forced_ = 0;
-  bool is_filled_ = false;
   bool is_lost_ = false;
 };
 

@@ -64,8 +64,9 @@ class GuidedChoiceTest : public ::testing::Test {
     EXPECT_TRUE(compiled) << compiled.error().message;
     return GuidedChoice(*compiled, guide.field, stops);
   }
-  static bool allows(GuidedChoice& choice, TokenId token) {
-    const auto words = choice.allowed().words();
+  static bool allows(GuidedChoice& choice, TokenId token) { return holds(choice.allowed(), token); }
+  static bool holds(const sampling::AllowedTokens& allowed, TokenId token) {
+    const auto words = allowed.words();
     return (words[static_cast<std::size_t>(token) / 64] >> (static_cast<std::size_t>(token) % 64) & 1) != 0;
   }
   void push(GuidedChoice& choice, std::string_view text) const {
@@ -101,6 +102,51 @@ TEST_F(GuidedChoiceTest, AChoiceMustEndWithItsLastCharacter) {
   push(choice, "!");
   EXPECT_TRUE(choice.must_end());
   EXPECT_FALSE(choice.error());
+}
+
+TEST_F(GuidedChoiceTest, GuessesAreCutBeforeWhatMayNotComeOrEndsTheAnswer) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = "(yes|no)[0-9]+"}, {kEnd, byte_token('7')});
+  const TokenId yes = kFirstWord, no = kFirstWord + 1;
+  EXPECT_EQ(choice.num_possible({}), 0U);
+  EXPECT_EQ(choice.num_possible(std::vector{yes, byte_token('1'), byte_token('2')}), 3U);
+  EXPECT_EQ(choice.num_possible(std::vector{yes, no, byte_token('1')}), 1U);
+  EXPECT_EQ(choice.num_possible(std::vector{yes, byte_token('1'), byte_token('7'), byte_token('1')}), 2U);
+  EXPECT_EQ(choice.num_possible(std::vector{yes, byte_token('1'), kEnd}), 2U);
+  EXPECT_TRUE(allows(choice, no)) << "nothing has come";
+}
+
+TEST_F(GuidedChoiceTest, BehindGuessesComesWhatComesBehindTheirTokens) {
+  const Guide guide{.kind = Guide::Kind::kRegex, .text = "a[bc]a[bc][0-9]"};
+  GuidedChoice choice = choice_of(guide), plain = choice_of(guide);
+  const std::vector<TokenId> guesses = {byte_token('a'), byte_token('b'), byte_token('a')};
+  const auto views = choice.allowed_at_each(guesses);
+  ASSERT_EQ(views.size(), 4U);
+  EXPECT_EQ(views[0].only(), kNoToken) << "\"ab\" is a token too";
+  EXPECT_TRUE(holds(views[1], byte_token('b')) && holds(views[1], byte_token('c')));
+  EXPECT_FALSE(holds(views[1], byte_token('a')));
+  EXPECT_TRUE(holds(views[2], byte_token('a')) && holds(views[2], kFirstWord + 4));
+  EXPECT_FALSE(holds(views[3], kEnd));
+  push(choice, "aba");  // as they were guessed
+  push(choice, "c");    // and the token behind them
+  for (const char byte : std::string_view("abac")) {
+    static_cast<void>(plain.allowed());
+    push(plain, std::string_view(&byte, 1));
+  }
+  EXPECT_EQ(choice.num_forced(), plain.num_forced());
+  EXPECT_TRUE(allows(choice, byte_token('7')));
+  EXPECT_FALSE(allows(choice, byte_token('a')));
+}
+
+TEST_F(GuidedChoiceTest, AWrongGuessLeavesNothingBehind) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = "(ax[0-9]|bz{3}[a-f])"});
+  static_cast<void>(choice.allowed_at_each(std::vector{byte_token('a'), byte_token('x')}));
+  push(choice, "b");
+  EXPECT_EQ(choice.allowed().only(), byte_token('z'));
+  std::vector<TokenId> run(8);
+  const std::vector<sched::SampledToken> sampled = {{.token = byte_token('z')}, {.token = byte_token('z')}};
+  ASSERT_EQ(choice.forced_behind(sampled, run), 1U);
+  EXPECT_EQ(run[0], byte_token('z'));
+  EXPECT_EQ(choice.allowed().only(), byte_token('z')) << "nothing of it has come";
 }
 
 TEST_F(GuidedChoiceTest, OtherControlTokensNeverCome) {

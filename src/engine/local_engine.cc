@@ -256,9 +256,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   // The drops of a lossy policy depend on the steps in which tokens are computed.
-  request.takes_forced_runs = !sequence.kv_policy.is_lossy();
-  const bool is_free = request.request.compiled_guide == nullptr && params.allowed_token_ids.empty();
-  request.takes_drafts = is_free && !sequence.kv_policy.is_lossy();
+  request.takes_forced_runs = request.takes_drafts = !sequence.kv_policy.is_lossy();
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -326,7 +324,7 @@ void LocalEngine::step() {
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
-    draft_steps_.advance(update, scheduler_, *streams_.at(update.id).request);
+    draft_steps_.advance(update, runner_.sampled().num_tokens[i], scheduler_, *streams_.at(update.id).request);
     emit_update(update, results[i]);
   }
   draft_steps_.end_step(std::chrono::duration<double, std::milli>(end - begin).count(), scheduler_, counters_);
@@ -362,28 +360,32 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
-                      .allowed = sequence.samples ? allowed_tokens(stream) : sampling::AllowedTokens::all(),
+                      .allowed = sampling::AllowedTokens::all(),
                       .stop_tokens = stream.request->stop_tokens,
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
                       .embedding = embedding ? &*embedding : nullptr});
+    if (sequence.samples) add_allowed_tokens(sequence, stream, tasks_.back());
     std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
     const bool has_runs = guide && sequence.samples && stream.request->takes_forced_runs;
     forced_runs_.add(has_runs ? &*guide : nullptr, request.sampling.logprobs);
   }
 }
 
-sampling::AllowedTokens LocalEngine::allowed_tokens(const Stream& stream) {
+void LocalEngine::add_allowed_tokens(const sched::ScheduledSequence& sequence, const Stream& stream,
+                                     runtime::SamplingTask& task) {
   std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
   if (!guide) {
     const std::optional<grammar::TokenMask>& mask = stream.request->allowed_tokens;
-    return mask ? sampling::AllowedTokens::of(mask->words()) : sampling::AllowedTokens::all();
+    if (mask) task.allowed = sampling::AllowedTokens::of(mask->words());
+    return;
   }
   const auto begin = Clock::now();
-  const sampling::AllowedTokens allowed = guide->allowed();
+  const std::span<const sampling::AllowedTokens> allowed = guide->allowed_at_each(sequence.draft_token_ids);
   count_mask(counters_, std::chrono::duration<double>(Clock::now() - begin).count());
-  return allowed;
+  task.allowed = allowed.front();
+  task.allowed_at_guesses = allowed.subspan(1);
 }
 
 void LocalEngine::publish_stats() {

@@ -80,7 +80,7 @@ class LocalEngine final : public Engine {
   void charge(const sched::SchedulerOutput& output, double step_ms);
   void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
-  sampling::AllowedTokens allowed_tokens(const Stream& stream);
+  void add_allowed_tokens(const sched::ScheduledSequence& sequence, const Stream& stream, runtime::SamplingTask& task);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);

@@ -60,7 +60,8 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    CHECK(tasks[i].allowed.are_all() || output.sequences[i].draft_token_ids.empty());
+    const auto num_masks = tasks[i].allowed_at_guesses.size();
+    CHECK(num_masks == 0 || num_masks == output.sequences[i].draft_token_ids.size());
   }
   results_.assign(tasks.size(), SequenceResult{});
   sampled_.clear();
@@ -174,22 +175,28 @@ bool ModelRunner::is_observed(const WantedRow& wanted, const Part& part) {
          (observes(task) || task.params->prompt_logprobs);
 }
 
+const sampling::AllowedTokens& ModelRunner::allowed_of(const WantedRow& wanted, const Part& part) {
+  const SamplingTask& task = part.tasks[wanted.sequence];
+  const auto num_guessed = wanted.position + 1 - std::ssize(part.sequences[wanted.sequence].history);
+  if (num_guessed <= 0 || task.allowed_at_guesses.empty()) return task.allowed;
+  return task.allowed_at_guesses[static_cast<std::size_t>(num_guessed) - 1];
+}
+
 HeadPlan::Reads ModelRunner::reads_of(const WantedRow& wanted, const Part& part) {
   if (is_observed(wanted, part)) return HeadPlan::Reads::kAll;
   if (!wanted.samples) return HeadPlan::Reads::kGreatest;
   const SamplingTask& task = part.tasks[wanted.sequence];
   const auto suppressed = suppressed_tokens(part.sequences[wanted.sequence], wanted.position, task);
-  if (sampling::reads_no_logit(suppressed, task.allowed)) return HeadPlan::Reads::kNothing;
+  if (sampling::reads_no_logit(suppressed, allowed_of(wanted, part))) return HeadPlan::Reads::kNothing;
   return sampling::reads_argmax_only(*task.params, suppressed) ? HeadPlan::Reads::kGreatest : HeadPlan::Reads::kAll;
 }
 
 void ModelRunner::plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row) {
   head_plan_.clear();
   for (std::size_t i = 0; i < chunk.size(); ++i) {
-    const SamplingTask& task = part.tasks[chunk[i].sequence];
     const bool is_masked = chunk[i].samples && !is_observed(chunk[i], part);
     head_plan_.add(first_row + static_cast<std::int32_t>(i), reads_of(chunk[i], part),
-                   is_masked ? task.allowed : sampling::AllowedTokens::all());
+                   is_masked ? allowed_of(chunk[i], part) : sampling::AllowedTokens::all());
   }
   head_plan_.decide();
 }
@@ -309,7 +316,7 @@ void ModelRunner::sample(const WantedRow& wanted, const Part& part, const LogitV
       .prompt = sequence.history.first(static_cast<std::size_t>(sequence.num_prompt_tokens)),
       .generated = generated_before(wanted, sequence),
       .suppressed = suppressed_tokens(sequence, wanted.position, task),
-      .allowed = task.allowed,
+      .allowed = allowed_of(wanted, part),
       .seed = task.seed,
       .choice_index = task.choice_index,
   };

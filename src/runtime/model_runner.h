@@ -26,7 +26,9 @@ struct SamplingTask {
   const SamplingParams* params = nullptr;
   std::uint64_t seed = 0;
   std::int32_t choice_index = 0;
-  sampling::AllowedTokens allowed;           // of its one row: a sequence with a mask has no guesses
+  sampling::AllowedTokens allowed;           // of the last committed row
+  // Of each guess's row. Empty: the same.
+  std::span<const sampling::AllowedTokens> allowed_at_guesses = {};
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
@@ -95,6 +97,7 @@ class ModelRunner {
   void read_logits(const Part& part, std::size_t begin, std::size_t end);
   void read_hidden(const Part& part, std::size_t begin, std::size_t end);
   static bool is_observed(const WantedRow& wanted, const Part& part);
+  static const sampling::AllowedTokens& allowed_of(const WantedRow& wanted, const Part& part);
   static HeadPlan::Reads reads_of(const WantedRow& wanted, const Part& part);
   void plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row);
   model::Logits run_head();

@@ -22,10 +22,10 @@ void Speculator::end(SequenceId id) {
   if (sequences_.erase(id) > 0) gate_.forget_bases();
 }
 
-void Speculator::advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses) {
+void Speculator::advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses,
+                         std::int32_t num_right) {
   Guessed& sequence = sequences_.at(id);
   sequence.text.append(tokens);
-  const auto num_right = std::max(0, static_cast<std::int32_t>(tokens.size()) - 1);
   for (std::int32_t i = 0; i < std::min(num_guesses, num_right + 1); ++i) {
     sequence.acceptance.observe(sequence.match_length + i, i < num_right);
     typical_.observe(sequence.match_length + i, i < num_right);
@@ -57,7 +57,7 @@ std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceI
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (chosen[i] == 0) continue;
     const std::vector<TokenId>& draft = sequences_.at(streams[i]).draft;
-    drafts_.push_back({streams[i], std::span(draft).first(static_cast<std::size_t>(chosen[i]))});
+    drafts_.push_back({streams[i], i, std::span(draft).first(static_cast<std::size_t>(chosen[i]))});
   }
   return drafts_;
 }

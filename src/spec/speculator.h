@@ -24,8 +24,8 @@ class Speculator {
   // The sequence generates; `tokens` are its prompt and what it has generated, `predicted` what it may generate.
   void begin(SequenceId id, std::span<const TokenId> predicted, std::span<const TokenId> tokens);
   bool knows(SequenceId id) const { return sequences_.contains(id); }
-  // A step brought these tokens of the sequence, with so many guesses in it.
-  void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses);
+  // A step brought these tokens of the sequence, with so many guesses in it, of which the first num_right were right.
+  void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses, std::int32_t num_right);
   void end(SequenceId id);
   // The step in which all that happened, if nothing but these streams ran in it.
   void observe_step(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
@@ -35,6 +35,7 @@ class Speculator {
 
   struct Draft {
     SequenceId id{};
+    std::size_t stream = 0;  // its place among the streams
     std::span<const TokenId> token_ids;
   };
   // Guesses for the next step, in which these sequences run; valid until the next call of anything here.

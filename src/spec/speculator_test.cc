@@ -53,7 +53,7 @@ TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
     if (i > 200) num_guessed_late += num_guesses;
     // Two tokens that match, then one that never came before.
     const TokenId next = i % 3 == 2 ? ++fresh : static_cast<TokenId>(1 + i % 3);
-    speculator.advance(kOne, std::vector{next}, num_guesses);
+    speculator.advance(kOne, std::vector{next}, num_guesses, 0);
     speculator.observe_step(1, num_guesses, 1, 10.0 + num_guesses);
   }
   EXPECT_LT(num_guessed_late, 60);

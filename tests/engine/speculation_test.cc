@@ -79,11 +79,34 @@ std::vector<Request> requests() {
   return all;
 }
 
+// Forms whose answers repeat themselves, so that there is something to guess; some leave single tokens no choice.
+std::vector<Request> guided_requests() {
+  std::vector<Request> all = requests();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Request& request = all[i];
+    switch (i % 5) {
+      case 0: request.guide = Guide{.kind = Guide::Kind::kRegex, .text = "([ab]{1,3}-[0-9];){4,200}"}; break;
+      case 1:
+        request.guide = Guide{.text = R"({"type":"array","minItems":3,"items":{"enum":["left","right",{"name":1}]}})",
+                              .is_compact = true};
+        break;
+      case 2: request.guide = Guide{.kind = Guide::Kind::kGbnf, .text = R"(root ::= ("yes " | "no ")+ "end")"}; break;
+      case 3: request.sampling.allowed_token_ids = {5, 6, 7, 8, 9, 11, 13}; break;
+      default:
+        request.guide = Guide{.text = R"({"type":"object","additionalProperties":{"type":"boolean"},"minProperties":4})"};
+    }
+    request.sampling.stop_token_ids.clear();
+    request.sampling.logit_bias.clear();
+  }
+  return all;
+}
+
 void expect_same(const Answer& guessed, const Answer& plain) {
   EXPECT_EQ(guessed.error, "");
   EXPECT_EQ(guessed.token_ids, plain.token_ids);
   EXPECT_EQ(guessed.finish_reason, plain.finish_reason);
   EXPECT_EQ(guessed.usage.completion_tokens, plain.usage.completion_tokens);
+  EXPECT_EQ(guessed.usage.forced_tokens, plain.usage.forced_tokens);
   ASSERT_EQ(guessed.logprobs.size(), plain.logprobs.size());
   for (std::size_t i = 0; i < plain.logprobs.size(); ++i) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(guessed.logprobs[i].chosen.logprob),
@@ -95,32 +118,38 @@ void expect_same(const Answer& guessed, const Answer& plain) {
   }
 }
 
-class Speculation : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) {
-  std::int64_t num_guesses = 0, num_right = 0;
-  for (const Setting& setting : settings()) {
-    SCOPED_TRACE(setting.name);
-    const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true);
-    for (int round = 0; round < 2; ++round) {  // the second finds its prompts cached
-      const std::vector<Answer> wanted = generate(*plain, requests());
-      const std::vector<Answer> answers = generate(*guessing, requests());
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        SCOPED_TRACE(i);
-        expect_same(answers[i], wanted[i]);
+class Speculation : public ::testing::TestWithParam<const char*> {
+ protected:
+  // With guesses as without, whatever the setting.
+  void compare(std::vector<Request> (*make_requests)()) {
+    std::int64_t num_guesses = 0, num_right = 0;
+    for (const Setting& setting : settings()) {
+      SCOPED_TRACE(setting.name);
+      const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true);
+      for (int round = 0; round < 2; ++round) {  // the second finds its prompts cached
+        const std::vector<Answer> wanted = generate(*plain, make_requests());
+        const std::vector<Answer> answers = generate(*guessing, make_requests());
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+          SCOPED_TRACE(i);
+          expect_same(answers[i], wanted[i]);
+        }
       }
+      EXPECT_EQ(plain->stats().num_draft_tokens, 0);
+      const EngineStats stats = stats_after(*guessing, 2 * std::ssize(make_requests()));
+      num_guesses += stats.num_draft_tokens;
+      num_right += stats.num_draft_tokens_accepted;
     }
-    EXPECT_EQ(plain->stats().num_draft_tokens, 0);
-    const EngineStats stats = stats_after(*guessing, 2 * std::ssize(requests()));
-    num_guesses += stats.num_draft_tokens;
-    num_right += stats.num_draft_tokens_accepted;
+    RecordProperty("num_guesses", std::to_string(num_guesses));
+    RecordProperty("num_right", std::to_string(num_right));
+    EXPECT_GT(num_guesses, 100) << "or nothing was tested";
+    EXPECT_GT(num_right, 20);
+    EXPECT_GE(num_guesses, num_right);
   }
-  RecordProperty("num_guesses", std::to_string(num_guesses));
-  RecordProperty("num_right", std::to_string(num_right));
-  EXPECT_GT(num_guesses, 100) << "or nothing was tested";
-  EXPECT_GT(num_right, 20);
-  EXPECT_GE(num_guesses, num_right);
-}
+};
+
+TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) { compare(requests); }
+
+TEST_P(Speculation, ChangesNothingUnderGuides) { compare(guided_requests); }
 
 INSTANTIATE_TEST_SUITE_P(Models, Speculation,
                          ::testing::Values("llama-f32", "llama-q4_k", "qwen3moe-q4_0", "gemma3-q5_0",
