@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Plays prompts one at a time against a server that guesses tokens and one that does not, in turn.
 
-Both give the same texts; a difference is an error. Rates count from the first token to the last.
+Both give the same texts; a difference is an error. Rates count from the first token to the last. Each round has answers
+of its own to look up (cache_salt), unless --again: then a round is played before that does not count.
 
-Usage: compare.py MODEL --workload FILE [--rounds N] [--streams N] [--max-tokens N] [--out FILE]
-  FILE: JSON lines {"kind", "prompt" or "messages"}
+Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--again] [--rounds N] [--streams N] [--max-tokens N] [--out FILE]
+  FILE: JSON lines {"kind", "prompt" or "messages", "response_format"}; the last is optional
 """
 import argparse
 import concurrent.futures
@@ -45,12 +46,12 @@ class Server:
         found = re.findall(r"kvasir_draft_tokens(?:_accepted)?_total\{[^}]*\} (\d+)", text)
         return [int(number) for number in found]
 
-    def answer(self, job, max_tokens, temperature):
+    def answer(self, job, salt, max_tokens, temperature):
         """The text, its tokens, and the seconds from the first token to the last."""
-        body = {"max_tokens": max_tokens, "temperature": temperature, "seed": 7, "stream": True,
+        body = {"cache_salt": salt, "max_tokens": max_tokens, "temperature": temperature, "seed": 7, "stream": True,
                 "stream_options": {"include_usage": True}}
         path = "/v1/chat/completions" if "messages" in job else "/v1/completions"
-        body |= {key: job[key] for key in ("messages", "prompt") if key in job}
+        body |= {key: job[key] for key in ("messages", "prompt", "response_format") if key in job}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         text, first, last, tokens = "", None, None, 0
@@ -73,11 +74,14 @@ class Server:
         self.process.wait()
 
 
-def play(server, jobs, arguments):
-    """Answers of all jobs, wall and processor seconds."""
+def play(server, asked, salt, arguments):
+    """Answers to all that is asked, so often that all streams have work; wall and processor seconds."""
+    num_asked = len(asked)
+    jobs = asked * -(-arguments.streams // num_asked)
     began, cpu = time.monotonic(), server.cpu_s()
     with concurrent.futures.ThreadPoolExecutor(arguments.streams) as pool:
-        answers = list(pool.map(lambda job: server.answer(job, arguments.max_tokens, arguments.temperature), jobs))
+        answers = list(pool.map(lambda job: server.answer(job[1], f"{salt}, {job[0] // num_asked}", arguments.max_tokens,
+                                                          arguments.temperature), enumerate(jobs)))
     return answers, time.monotonic() - began, server.cpu_s() - cpu
 
 
@@ -85,6 +89,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--workload", required=True)
+    parser.add_argument("--kinds", help="of the workload, with commas; all")
+    parser.add_argument("--speculate", default="auto", help="off: the spread of a server against itself")
+    parser.add_argument("--again", action="store_true", help="every question was asked before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--max-tokens", type=int, default=160)
@@ -92,24 +99,28 @@ def main():
     parser.add_argument("--out")
     arguments = parser.parse_args()
     jobs = [json.loads(line) for line in open(arguments.workload)]
-    kinds = sorted({job["kind"] for job in jobs})
-    servers = {name: Server(arguments.model, name, arguments.streams) for name in ("off", "auto")}
+    kinds = arguments.kinds.split(",") if arguments.kinds else sorted({job["kind"] for job in jobs})
+    servers = {"off": Server(arguments.model, "off", arguments.streams),
+               "on": Server(arguments.model, arguments.speculate, arguments.streams)}
     rows, wrong = [], 0
     try:
         for turn in range(arguments.rounds):
             for kind in kinds:
                 of_kind = [job for job in jobs if job["kind"] == kind]
                 names = list(servers) if turn % 2 == 0 else list(servers)[::-1]
-                played = {name: play(servers[name], of_kind, arguments) for name in names}
-                wrong += sum(a[0] != b[0] for a, b in zip(played["off"][0], played["auto"][0]))
+                salt = "again" if arguments.again else f"round {turn}"
+                if arguments.again and turn == 0:
+                    play(servers["on"], of_kind, salt, arguments)
+                played = {name: play(servers[name], of_kind, salt, arguments) for name in names}
+                wrong += sum(a[0] != b[0] for a, b in zip(played["off"][0], played["on"][0]))
                 tokens = sum(answer[1] for answer in played["off"][0])
                 decode = {name: sum(answer[2] for answer in played[name][0]) for name in servers}
-                rows.append({"kind": kind, "turn": turn, "tokens": tokens, "decode_ratio": decode["off"] / decode["auto"],
-                             "wall_ratio": played["off"][1] / played["auto"][1],
-                             "cpu_ratio": played["off"][2] / played["auto"][2]})
+                rows.append({"kind": kind, "turn": turn, "tokens": tokens, "decode_ratio": decode["off"] / decode["on"],
+                             "wall_ratio": played["off"][1] / played["on"][1],
+                             "cpu_ratio": played["off"][2] / played["on"][2]})
                 print({key: round(value, 3) if isinstance(value, float) else value for key, value in rows[-1].items()},
                       flush=True)
-        drafts = servers["auto"].drafts()
+        drafts = servers["on"].drafts()
     finally:
         for server in servers.values():
             server.stop()
@@ -118,6 +129,7 @@ def main():
     print(json.dumps({"median": summary, "draft_tokens": drafts, "texts_that_differ": wrong}))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
+                                                           "speculate": arguments.speculate, "again": arguments.again,
                                                            "temperature": arguments.temperature, "median": summary,
                                                            "draft_tokens": drafts, "rows": rows}, indent=1) + "\n")
     return 1 if wrong else 0

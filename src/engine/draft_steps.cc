@@ -30,19 +30,28 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
   num_accepted_ += num_accepted;
   request.num_drafts += num_guesses;
   request.num_drafts_accepted += num_accepted;
+  if (request.takes_drafts) learn(update, num_guesses, num_accepted, scheduler, request);
   if (update.finish_reason) return speculator_.end(update.id);
   streams_.push_back(update.id);
   std::optional<GuidedChoice>& guide = request.choice_of(update.id).guide;
   guides_.push_back(guide ? &*guide : nullptr);
-  if (!request.takes_drafts) return;
-  if (!speculator_.knows(update.id)) {
-    speculator_.begin(update.id, request.request.predicted_token_ids,
-                      scheduler.sequences().at(update.id).token_ids);
-    return;
+}
+
+void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
+                       const sched::Scheduler& scheduler, const ActiveRequest& request) {
+  if (speculator_.knows(update.id)) {
+    tokens_.clear();
+    for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
+    speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
+  } else if (!update.finish_reason) {
+    const Request& asked = request.request;
+    std::optional<std::string_view> answer_namespace;
+    if (asked.use_prefix_cache) answer_namespace = asked.cache_namespace;
+    speculator_.begin(update.id, {.predicted = asked.predicted_token_ids,
+                                  .tokens = scheduler.sequences().at(update.id).token_ids,
+                                  .num_prompt_tokens = asked.prompt_token_ids.size(),
+                                  .answer_namespace = answer_namespace});
   }
-  tokens_.clear();
-  for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
-  speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
 }
 
 void DraftSteps::forget(SequenceId id) {

@@ -31,6 +31,9 @@ class DraftSteps {
   void forget(SequenceId id);
 
  private:
+  void learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
+             const sched::Scheduler& scheduler, const ActiveRequest& request);
+
   struct Ran {
     SequenceId id{};
     std::int32_t num_guesses = 0;

@@ -43,14 +43,19 @@ std::span<const sampling::AllowedTokens> GuidedChoice::allowed_at_each(std::span
   return views_;
 }
 
-// A guess that ends the answer is none: whether it ends is the next step's question.
+// A guess that ends the answer is none, for nothing may be chosen behind it.
 std::size_t GuidedChoice::num_possible(std::span<const TokenId> guesses) {
   if (is_lost_ || matcher_.is_exhausted()) return 0;
-  std::size_t count = 0;
-  while (count < guesses.size() && !is_stop(guesses[count]) && matcher_.accept(guesses[count])) ++count;
+  std::size_t num_accepted = 0, num_going_on = 0;
+  for (const TokenId guess : guesses) {
+    if (is_stop(guess) || !matcher_.accept(guess)) break;
+    ++num_accepted;
+    if (matcher_.must_end()) break;
+    num_going_on = num_accepted;
+  }
   const bool is_exhausted = matcher_.is_exhausted();
-  matcher_.rollback(count);
-  return is_exhausted ? 0 : count;
+  matcher_.rollback(num_accepted);
+  return is_exhausted ? 0 : num_going_on;
 }
 
 // A stop token is left to the next step's mask, which knows when it may come.

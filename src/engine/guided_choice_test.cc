@@ -113,6 +113,8 @@ TEST_F(GuidedChoiceTest, GuessesAreCutBeforeWhatMayNotComeOrEndsTheAnswer) {
   EXPECT_EQ(choice.num_possible(std::vector{yes, byte_token('1'), byte_token('7'), byte_token('1')}), 2U);
   EXPECT_EQ(choice.num_possible(std::vector{yes, byte_token('1'), kEnd}), 2U);
   EXPECT_TRUE(allows(choice, no)) << "nothing has come";
+  GuidedChoice short_one = choice_of({.kind = Guide::Kind::kRegex, .text = "no[0-9]"}, {});
+  EXPECT_EQ(short_one.num_possible(std::vector{no, byte_token('1'), byte_token('2')}), 1U) << "nothing may follow \"no1\"";
 }
 
 TEST_F(GuidedChoiceTest, BehindGuessesComesWhatComesBehindTheirTokens) {

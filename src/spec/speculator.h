@@ -1,13 +1,18 @@
-// Guesses of what running sequences generate next, from their own texts.
+// Guesses of what running sequences generate next, from their own texts and from answers that have ended.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kvasir/ids.h"
 #include "spec/acceptance.h"
+#include "spec/answer_store.h"
 #include "spec/draft_gate.h"
 #include "spec/suffix_index.h"
 
@@ -21,8 +26,15 @@ class Speculator {
  public:
   static constexpr std::int32_t kMaxGuesses = 15;  // of a sequence in a step
 
-  // The sequence generates; `tokens` are its prompt and what it has generated, `predicted` what it may generate.
-  void begin(SequenceId id, std::span<const TokenId> predicted, std::span<const TokenId> tokens);
+  // A sequence that generates.
+  struct Beginning {
+    std::span<const TokenId> predicted;  // what it may generate
+    std::span<const TokenId> tokens;     // its prompt and what it has generated
+    std::size_t num_prompt_tokens = 0;
+    // Answers of the same namespace are looked up, and this one will be. Nothing: neither.
+    std::optional<std::string_view> answer_namespace = {};
+  };
+  void begin(SequenceId id, const Beginning& beginning);
   bool knows(SequenceId id) const { return sequences_.contains(id); }
   // A step brought these tokens of the sequence, with so many guesses in it, of which the first num_right were right.
   void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses, std::int32_t num_right);
@@ -45,15 +57,24 @@ class Speculator {
 
  private:
   struct Guessed {
-    explicit Guessed(const Acceptance* prior) : acceptance(prior) {}
+    // What the guesses in the step come from.
+    enum class Source : std::uint8_t { kText, kAnswers };
+    static constexpr std::size_t kNumSources = 2;
 
     SuffixIndex text;
-    Acceptance acceptance;
-    std::int32_t match_length = 0;  // of the guesses in the step
+    std::shared_ptr<KeptAnswers> answers;  // null: none are looked up
+    std::vector<TokenId> answer;           // with the end of the prompt, to be kept
+    std::array<Acceptance, kNumSources> acceptance;
+    Source source = Source::kText;
+    std::int32_t match_length = 0;
     std::vector<TokenId> draft;
   };
 
-  Acceptance typical_;  // of all sequences
+  void keep(Guessed& sequence, std::span<const TokenId> tokens);
+  SuffixIndex::Match find_match(Guessed& sequence) const;
+
+  std::array<Acceptance, Guessed::kNumSources> typical_;  // of all sequences
+  AnswerStore store_;
   DraftGate gate_;
   std::map<SequenceId, Guessed> sequences_;
   std::vector<DraftGate::Survival> survival_;  // of propose(), kept for their memory

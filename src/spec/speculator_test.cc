@@ -15,7 +15,7 @@ void learn_times(Speculator& speculator, std::int32_t num_streams) {
 
 TEST(Speculator, GuessesWhatTheTextSaidBefore) {
   Speculator speculator;
-  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4});
+  speculator.begin(kOne, {.tokens = std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4}});
   learn_times(speculator, 1);
   const auto drafts = speculator.propose(std::vector{kOne});
   ASSERT_EQ(drafts.size(), 1U);
@@ -26,16 +26,41 @@ TEST(Speculator, GuessesWhatTheTextSaidBefore) {
 
 TEST(Speculator, GuessesWhatTheClientSaysThatTheAnswerMayBe) {
   Speculator speculator;
-  speculator.begin(kOne, std::vector<TokenId>{20, 21, 22, 23, 24}, std::vector<TokenId>{1, 2, 3, 20, 21});
+  const std::vector<TokenId> predicted = {20, 21, 22, 23, 24}, tokens = {1, 2, 3, 20, 21};
+  speculator.begin(kOne, {.predicted = predicted, .tokens = tokens});
   learn_times(speculator, 1);
   const auto drafts = speculator.propose(std::vector{kOne});
   ASSERT_EQ(drafts.size(), 1U);
   EXPECT_EQ(drafts[0].token_ids[0], 22);
 }
 
+TEST(Speculator, GuessesWhatAnEarlierAnswerOfTheNamespaceSaid) {
+  Speculator speculator;
+  const std::vector<TokenId> tokens = {1, 2, 3, 4, 50};
+  speculator.begin(kOne, {.tokens = tokens, .num_prompt_tokens = 4, .answer_namespace = "a"});
+  speculator.advance(kOne, std::vector<TokenId>{51, 52, 53}, 0, 0);
+  speculator.end(kOne);
+  learn_times(speculator, 1);
+  const auto guesses_of = [&](std::optional<std::string_view> answer_namespace) {
+    speculator.begin(kTwo, {.tokens = tokens, .num_prompt_tokens = 4, .answer_namespace = answer_namespace});
+    learn_times(speculator, 1);
+    const auto drafts = speculator.propose(std::vector{kTwo});
+    std::vector<TokenId> guesses;
+    if (!drafts.empty()) guesses.assign(drafts[0].token_ids.begin(), drafts[0].token_ids.end());
+    speculator.end(kTwo);
+    return guesses;
+  };
+  const std::vector<TokenId> guesses = guesses_of("a");
+  ASSERT_FALSE(guesses.empty());
+  EXPECT_EQ(guesses[0], 51);
+  EXPECT_LE(guesses.size(), 3U);
+  EXPECT_TRUE(guesses_of("b").empty());
+  EXPECT_TRUE(guesses_of(std::nullopt).empty());
+}
+
 TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
   Speculator speculator;
-  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 4, 5});
+  speculator.begin(kOne, {.tokens = std::vector<TokenId>{1, 2, 3, 4, 5}});
   learn_times(speculator, 2);
   EXPECT_TRUE(speculator.propose(std::vector{kOne, kTwo}).empty());
 }
@@ -43,7 +68,7 @@ TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
 TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
   Speculator speculator;
   std::vector<TokenId> text = {1, 2, 3, 1, 2};
-  speculator.begin(kOne, {}, text);
+  speculator.begin(kOne, {.tokens = text});
   learn_times(speculator, 1);
   TokenId fresh = 100;
   int num_guessed_late = 0;
@@ -61,7 +86,7 @@ TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
 
 TEST(Speculator, AnEndedSequenceIsForgotten) {
   Speculator speculator;
-  speculator.begin(kOne, {}, std::vector<TokenId>{1, 2, 3, 1, 2});
+  speculator.begin(kOne, {.tokens = std::vector<TokenId>{1, 2, 3, 1, 2}});
   EXPECT_TRUE(speculator.knows(kOne));
   speculator.end(kOne);
   EXPECT_FALSE(speculator.knows(kOne));

@@ -19,9 +19,9 @@ void SuffixIndex::append(std::span<const TokenId> tokens) {
   }
 }
 
-std::size_t SuffixIndex::bucket_of(std::size_t position) const {
-  const auto first = static_cast<std::uint64_t>(static_cast<std::uint32_t>(tokens_[position - 1]));
-  const auto second = static_cast<std::uint64_t>(static_cast<std::uint32_t>(tokens_[position]));
+std::size_t SuffixIndex::bucket_of(TokenId before_last, TokenId last) const {
+  const auto first = static_cast<std::uint64_t>(static_cast<std::uint32_t>(before_last));
+  const auto second = static_cast<std::uint64_t>(static_cast<std::uint32_t>(last));
   return ((first << 32 | second) * 0x9E3779B97F4A7C15 >> 32) & (latest_.size() - 1);
 }
 
@@ -29,7 +29,7 @@ std::size_t SuffixIndex::bucket_of(std::size_t position) const {
 void SuffixIndex::insert(std::size_t position) {
   earlier_.resize(position + 1, -1);
   if (position == 0) return;
-  std::int32_t& latest = latest_[bucket_of(position)];
+  std::int32_t& latest = latest_[bucket_at(position)];
   earlier_[position] = latest;
   latest = static_cast<std::int32_t>(position);
 }
@@ -41,16 +41,22 @@ void SuffixIndex::rebuild(std::size_t num_buckets) {
 }
 
 SuffixIndex::Match SuffixIndex::longest_match() const {
+  return tokens_.size() < 3 ? Match{} : longest_of_chain(earlier_.back(), tokens_);
+}
+
+SuffixIndex::Match SuffixIndex::longest_match_of(std::span<const TokenId> text) const {
+  if (text.size() < 2 || tokens_.size() < 3) return {};
+  return longest_of_chain(latest_[bucket_of(text[text.size() - 2], text.back())], text);
+}
+
+SuffixIndex::Match SuffixIndex::longest_of_chain(std::int32_t candidate, std::span<const TokenId> text) const {
   Match best;
-  if (tokens_.size() < 3) return best;
-  const std::size_t last = tokens_.size() - 1;
-  std::int32_t candidate = earlier_[last];
   for (std::int32_t i = 0; i < kMaxCandidates && candidate > 0; ++i) {
     const auto end = static_cast<std::size_t>(candidate);
     std::int32_t length = 0;
-    while (length < kMaxMatch && static_cast<std::size_t>(length) <= end &&
-           tokens_[end - static_cast<std::size_t>(length)] ==
-               tokens_[last - static_cast<std::size_t>(length)]) {
+    const auto most = static_cast<std::int32_t>(std::min({std::size_t{kMaxMatch}, end + 1, text.size()}));
+    while (length < most && tokens_[end - static_cast<std::size_t>(length)] ==
+                                text[text.size() - 1 - static_cast<std::size_t>(length)]) {
       ++length;
     }
     if (length >= 2 && length > best.length) best = {.length = length, .next = end + 1};

@@ -28,11 +28,17 @@ class SuffixIndex {
     std::size_t next = 0;     // place of the token behind the earlier occurrence
   };
   Match longest_match() const;
+  // The same for the end of another text: where it occurs in this one.
+  Match longest_match_of(std::span<const TokenId> text) const;
   // Appends `num_tokens` guesses to `draft`: what came behind the earlier occurrence. A text that repeats itself goes on so.
   void continue_match(const Match& match, std::int32_t num_tokens, std::vector<TokenId>& draft) const;
 
+  std::span<const TokenId> tokens() const { return tokens_; }
+
  private:
-  std::size_t bucket_of(std::size_t position) const;
+  std::size_t bucket_of(TokenId before_last, TokenId last) const;
+  std::size_t bucket_at(std::size_t position) const { return bucket_of(tokens_[position - 1], tokens_[position]); }
+  Match longest_of_chain(std::int32_t candidate, std::span<const TokenId> text) const;
   void insert(std::size_t position);
   void rebuild(std::size_t num_buckets);
 

@@ -1,6 +1,6 @@
 // Guided answers do not depend on company or on what ran before: the same tokens and log-probabilities, bit for bit,
-// alone, in a batch, as one of several choices, in chunks, preempted, from a cached prefix, and with a guide that is new
-// or was used before. Under KV policies that drop something they are the same alone and in a batch of the same chunks.
+// alone, in a batch, as one of several choices, in chunks, preempted, guessed, from a cached prefix, and with a guide
+// that is new or was used before. Under KV policies that drop something they are the same alone and in a batch of the same chunks.
 //
 // Runs on two tiny models. KVASIR_GUIDED_MODEL names a real one to run instead.
 #include <gtest/gtest.h>
@@ -164,6 +164,12 @@ TEST_P(GuidedInvariance, SoloBatchedChunkedPreemptedCachedColdAndWarmAreTheSame)
   chunked.num_threads = 1;
   const auto other = load(chunked);
   expect_same(answers_of(*other, requests(*other)), expected, "in chunks, with new guides");
+  EngineConfig guessing = config();
+  guessing.speculates = true;
+  const auto speculating = load(guessing);
+  for (const char* how : {"with guesses", "with guesses from earlier answers"}) {
+    expect_same(answers_of(*speculating, requests(*speculating)), expected, how);
+  }
   EngineConfig small = config();
   small.kv_cache_tokens = 256;
   small.max_num_seqs = 4;
