@@ -43,8 +43,8 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
-        found = re.findall(r"kvasir_draft_tokens(?:_accepted)?_total\{[^}]*\} (\d+)", text)
-        return [int(number) for number in found]
+        found = re.findall(r'kvasir_(draft_tokens\w*)_total\{.*drafter="(\w+)"\} (\d+)', text)
+        return {f"{name} of {drafter}": int(number) for name, drafter, number in found}
 
     def answer(self, job, salt, max_tokens, temperature):
         """The text, its tokens, and the seconds from the first token to the last."""

@@ -193,8 +193,10 @@ struct EngineStats {
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
   std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
-  std::int64_t num_draft_tokens = 0;           // guesses that steps have run
-  std::int64_t num_draft_tokens_accepted = 0;  // .. and that were what was sampled
+  std::int64_t num_draft_tokens = 0;                  // guesses that steps have run
+  std::int64_t num_draft_tokens_accepted = 0;         // .. and that were what was sampled
+  std::int64_t num_answer_draft_tokens = 0;           // of those, from answers that had ended
+  std::int64_t num_answer_draft_tokens_accepted = 0;
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

@@ -133,9 +133,10 @@ struct Usage {
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
   std::int32_t forced_tokens = 0;  // of the answers, where their guide allowed no other
-  // Guesses that steps have checked, and right ones; counted for requests with predicted tokens alone.
+  // Guesses that steps have checked, and right ones.
   std::int32_t draft_tokens = 0;
   std::int32_t draft_tokens_accepted = 0;
+  bool had_prediction = false;  // Request::predicted_token_ids
   // Bytes of KV that a choice kept in the layers without a window, as a share of what KvParams::budget is of:
   // when its policy acted last, the mean over all times, and the most just before one.
   double kv_bytes_share = 1.0;

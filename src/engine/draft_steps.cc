@@ -10,7 +10,7 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   next_ran_ = 0;
   streams_.clear();
   guides_.clear();
-  num_guesses_ = num_tokens_ = num_accepted_ = 0;
+  num_guesses_ = num_tokens_ = num_accepted_ = num_answer_guesses_ = num_answer_accepted_ = 0;
   is_plain_decoding_ = output.num_whole == output.sequences.size();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     ran_.push_back({sequence.id, sequence.num_draft_tokens()});
@@ -40,6 +40,10 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
 void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
                        const sched::Scheduler& scheduler, const ActiveRequest& request) {
   if (speculator_.knows(update.id)) {
+    if (num_guesses > 0 && speculator_.guesses_from_answers(update.id)) {
+      num_answer_guesses_ += num_guesses;
+      num_answer_accepted_ += num_accepted;
+    }
     tokens_.clear();
     for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
     speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
@@ -66,6 +70,8 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
   if (!is_on_) return;
   stats.num_draft_tokens += num_guesses_;
   stats.num_draft_tokens_accepted += num_accepted_;
+  stats.num_answer_draft_tokens += num_answer_guesses_;
+  stats.num_answer_draft_tokens_accepted += num_answer_accepted_;
   if (is_plain_decoding_) {
     speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms);
   }

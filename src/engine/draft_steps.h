@@ -45,6 +45,7 @@ class DraftSteps {
   std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
+  std::int32_t num_answer_guesses_ = 0, num_answer_accepted_ = 0;     // from answers that had ended
   std::vector<SequenceId> streams_;                                   // that go on generating
   std::vector<GuidedChoice*> guides_;                                 // of each, or null
   std::vector<TokenId> tokens_;                                       // kept for its memory

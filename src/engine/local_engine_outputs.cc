@@ -93,10 +93,9 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     output.usage.completion_tokens += c.completion_tokens;
     output.usage.kv += c.kv;
   }
-  if (!request.request.predicted_token_ids.empty()) {
-    output.usage.draft_tokens = request.num_drafts;
-    output.usage.draft_tokens_accepted = request.num_drafts_accepted;
-  }
+  output.usage.draft_tokens = request.num_drafts;
+  output.usage.draft_tokens_accepted = request.num_drafts_accepted;
+  output.usage.had_prediction = !request.request.predicted_token_ids.empty();
   output.cost = request.cost;
   const bool ends = output.finish_reason.has_value();
   if (ends) {

@@ -38,6 +38,8 @@ class Speculator {
   bool knows(SequenceId id) const { return sequences_.contains(id); }
   // A step brought these tokens of the sequence, with so many guesses in it, of which the first num_right were right.
   void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses, std::int32_t num_right);
+  // Whether the guesses in the step come from answers that had ended.
+  bool guesses_from_answers(SequenceId id) const { return sequences_.at(id).source == Guessed::Source::kAnswers; }
   void end(SequenceId id);
   // The step in which all that happened, if nothing but these streams ran in it.
   void observe_step(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,

@@ -419,6 +419,7 @@ Usage Generation::total_usage() const {
     total.forced_tokens += usage.forced_tokens;
     total.draft_tokens += usage.draft_tokens;
     total.draft_tokens_accepted += usage.draft_tokens_accepted;
+    total.had_prediction |= usage.had_prediction;
     total.kv += usage.kv;
   }
   return total;

@@ -33,6 +33,10 @@ void write_generation(JsonWriter& json, const GenerationRecord& record) {
       .member("cached_tokens", record.usage.cached_tokens);
   json.member("completion_tokens", record.usage.completion_tokens);
   if (record.settings.is_guided) json.member("guided", true).member("forced_tokens", record.usage.forced_tokens);
+  if (record.usage.draft_tokens > 0) {
+    json.member("draft_tokens", record.usage.draft_tokens);
+    json.member("draft_tokens_accepted", record.usage.draft_tokens_accepted);
+  }
   json.member("preprocess_ms", rounded(record.preprocess_ms)).member("queue_ms", rounded(cost.queue_ms));
   json.member("prefill_ms", rounded(cost.prefill_ms)).member("decode_ms", rounded(cost.decode_ms));
   json.member("cpu_ms", rounded(cost.cpu_ms)).member("kv_byte_seconds", rounded(cost.kv_byte_seconds));

@@ -1,5 +1,7 @@
 #include "server/observe/metrics_text.h"
 
+#include <utility>
+
 #include "base/process_memory.h"
 #include "server/observe/prometheus_text.h"
 
@@ -47,10 +49,6 @@ constexpr EngineMetric kEngineMetrics[] = {
      &EngineStats::num_guided_answers_cut, true},
     {"guided_forced_tokens_total", "counter", "Tokens that came where a guide allowed no other",
      &EngineStats::num_forced_tokens},
-    {"draft_tokens_total", "counter", "Guesses of tokens that steps have checked (--speculate)",
-     &EngineStats::num_draft_tokens},
-    {"draft_tokens_accepted_total", "counter", "Guesses that were right, each a step less",
-     &EngineStats::num_draft_tokens_accepted},
     {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
      &EngineStats::num_kv_policies_given_up},
     {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total, true},
@@ -224,6 +222,26 @@ void append_guides(PrometheusText& out, std::span<const ModelMetrics> models) {
   }
 }
 
+// `in_all` counts those from finished answers too.
+void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models, std::string_view name,
+                   std::string_view help, std::int64_t EngineStats::*in_all, std::int64_t EngineStats::*of_answers) {
+  out.begin(name, "counter", help);
+  for (const ModelMetrics& model : models) {
+    const std::int64_t answers = model.engine.*of_answers, text = model.engine.*in_all - answers;
+    for (const auto& [drafter, count] : {std::pair("text", text), std::pair("answers", answers)}) {
+      out.value(name, label_of(model) + "," + prometheus_label("drafter", drafter), static_cast<double>(count));
+    }
+  }
+}
+
+void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models) {
+  append_drafts(out, models, "draft_tokens_total",
+                "Guesses of tokens that steps have checked (--speculate), by what they came from",
+                &EngineStats::num_draft_tokens, &EngineStats::num_answer_draft_tokens);
+  append_drafts(out, models, "draft_tokens_accepted_total", "Guesses that were right, each a step less",
+                &EngineStats::num_draft_tokens_accepted, &EngineStats::num_answer_draft_tokens_accepted);
+}
+
 void append_kv_formats(PrometheusText& out, std::span<const ModelMetrics> models) {
   constexpr std::string_view kName = "kv_format_bytes";
   out.begin(kName, "gauge", "Bytes of KV in memory by format, of what is cached as well");
@@ -287,6 +305,7 @@ std::string metrics_text(std::span<const ModelMetrics> models, const ServerMetri
   append_steps(out, models);
   append_kv_formats(out, models);
   append_guides(out, models);
+  append_drafts(out, models);
   append_times(out, models);
   append_server_counts(out, server);
   append_logs(out, process.logs);

@@ -25,6 +25,7 @@ void RequestSlices::count(const AccessRecord& record) {
   add("output_tokens", bucket_of(generation.usage.completion_tokens), record);
   add("cache_hit", generation.usage.cached_tokens > 0 ? "yes" : "no", record);
   add("guided", generation.settings.is_guided ? "yes" : "no", record);
+  add("guessed", generation.usage.draft_tokens_accepted > 0 ? "yes" : "no", record);
   add("priority", std::to_string(generation.priority), record);
   add("tenant", record.tenant, record);
   add("model", generation.model, record);

@@ -29,10 +29,11 @@ void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasonin
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
-  if (num_reasoning_tokens > 0 || usage.draft_tokens > 0) {
+  const bool has_guesses = usage.had_prediction && usage.draft_tokens > 0;
+  if (num_reasoning_tokens > 0 || has_guesses) {
     json.key("completion_tokens_details").begin_object();
     if (num_reasoning_tokens > 0) json.member("reasoning_tokens", num_reasoning_tokens);
-    if (usage.draft_tokens > 0) {
+    if (has_guesses) {
       json.member("accepted_prediction_tokens", usage.draft_tokens_accepted);
       json.member("rejected_prediction_tokens", usage.draft_tokens - usage.draft_tokens_accepted);
     }
