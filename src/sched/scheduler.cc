@@ -357,10 +357,13 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   return true;
 }
 
-// Guesses come last: they take what is left of max_num_batched_tokens, and blocks that are empty; whether they
-// fit the step's time is the caller's to decide. For them no cached block goes and no sequence is preempted. Guesses behind the last token of the answer could not
-// count.
+// Guesses come last: they take what is left of max_num_batched_tokens, and blocks that are empty. For them no cached
+// block goes and no sequence is preempted. Guesses behind the last token of the answer could not count. Whether they
+// fit the step's time is the caller's to decide, but beside a prompt they would only delay it: its rows keep the
+// processor busy, so that a guessed row costs as much as one of the prompt.
 void Scheduler::schedule_drafts() {
+  const auto is_prompt = [](const Sequence* s) { return s->num_scheduled_tokens > 0 && !s->has_computed_prompt(); };
+  if (std::ranges::any_of(running_, is_prompt)) return;
   std::int32_t num_left = config_.max_num_batched_tokens;
   for (const Sequence* sequence : running_) num_left -= sequence->num_scheduled_tokens;
   for (Sequence* sequence : running_) {
