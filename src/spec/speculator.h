@@ -14,6 +14,7 @@
 #include "spec/acceptance.h"
 #include "spec/answer_store.h"
 #include "spec/draft_gate.h"
+#include "spec/kept_answers.h"
 #include "spec/suffix_index.h"
 
 namespace kvasir::spec {
