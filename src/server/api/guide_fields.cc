@@ -53,7 +53,13 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   if (!type) return bad_request(field.name + ".type is missing", field.name);
   KVASIR_TRY(const std::string name, string_of(field.at("type", *type)));
   if (name == "text") return {};
-  if (name == "json_object") return set_guide(field, {.text = std::string(kAnyObject)}, request);
+  if (name == "json_object") {  // llama-server's has a schema beside it
+    Guide guide{.text = std::string(kAnyObject)};
+    if (const auto schema = find_member(format, "schema"); schema && !schema->is_null()) {
+      KVASIR_TRY(guide.text, schema_of(field.at("schema", *schema)));
+    }
+    return set_guide(field, std::move(guide), request);
+  }
   if (name == "structural_tag") {
     return set_guide(field, {.kind = Guide::Kind::kStructuralTag, .text = simdjson::to_string(field.json)}, request);
   }
