@@ -151,6 +151,18 @@ TEST_F(GuidedChoiceTest, AWrongGuessLeavesNothingBehind) {
   EXPECT_EQ(choice.allowed().only(), byte_token('z')) << "nothing of it has come";
 }
 
+TEST_F(GuidedChoiceTest, AnObjectMayHaveAThousandOptionalMembers) {
+  std::string properties;
+  for (int i = 0; i < 1000; ++i) properties += fmt::format("{}\"p{}\":{{\"type\":\"integer\"}}", i == 0 ? "" : ",", i);
+  GuidedChoice choice = choice_of({.text = "{\"properties\":{" + properties + R"(},"type":"object","additionalProperties":false})",
+                                   .is_compact = true});
+  push(choice, R"({"p5":1,"p99)");
+  EXPECT_FALSE(choice.error());
+  EXPECT_TRUE(allows(choice, byte_token('"')) && allows(choice, byte_token('0')));
+  push(choice, R"(":2})");
+  EXPECT_TRUE(choice.must_end());
+}
+
 TEST_F(GuidedChoiceTest, OtherControlTokensNeverCome) {
   GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = ".*"});
   EXPECT_TRUE(allows(choice, kEnd));
