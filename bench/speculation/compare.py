@@ -4,7 +4,8 @@
 Both give the same texts; a difference is an error. Rates count from the first token to the last. Each round has answers
 of its own to look up (cache_salt), unless --again: then a round is played before that does not count.
 
-Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--again] [--rounds N] [--streams N] [--max-tokens N] [--out FILE]
+Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--again] [--rounds N] [--streams N]
+         [--max-tokens N] [--out FILE]
   FILE: JSON lines {"kind", "prompt" or "messages", "response_format"}; the last is optional
 """
 import argparse

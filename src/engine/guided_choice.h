@@ -64,7 +64,7 @@ class GuidedChoice {
   grammar::GrammarMatcher matcher_;
   std::vector<TokenId> tokens_;
   std::vector<std::size_t> ends_;  // by token, in the answer's bytes
-  // What may come next, and behind each guess. Tokens that came as they were guessed leave those behind them valid.
+  // Tokens that may come next, and behind each guess. A token that came as guessed leaves the views behind it valid.
   std::vector<sampling::AllowedTokens> views_;
   std::vector<grammar::TokenMask> masks_;  // of views_, and kept for their memory
   std::vector<TokenId> guesses_;

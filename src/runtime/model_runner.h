@@ -27,7 +27,7 @@ struct SamplingTask {
   std::uint64_t seed = 0;
   std::int32_t choice_index = 0;
   sampling::AllowedTokens allowed;           // of the last committed row
-  // Of each guess's row. Empty: the same.
+  // The same for each guess's row. Empty: `allowed` is theirs too.
   std::span<const sampling::AllowedTokens> allowed_at_guesses = {};
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0

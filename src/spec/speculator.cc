@@ -8,7 +8,7 @@ namespace kvasir::spec {
 namespace {
 
 constexpr double kLeastSurvival = 0.02;  // what no row costs less than
-// Of a prompt's end: chats end with the same tokens, so that the question has to be there too.
+// A prompt's last tokens stand before the answer. All chats end with the same few, so the question has to be there too.
 constexpr std::size_t kKeptPromptTokens = 24;
 constexpr std::size_t kMostKeptTokens = 4096;  // of an answer
 

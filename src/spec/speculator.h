@@ -60,7 +60,7 @@ class Speculator {
 
  private:
   struct Guessed {
-    // What the guesses in the step come from.
+    // The guesses in the step come from there.
     enum class Source : std::uint8_t { kText, kAnswers };
     static constexpr std::size_t kNumSources = 2;
 
