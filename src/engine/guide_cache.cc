@@ -10,10 +10,7 @@ namespace kvasir {
 CompiledGuide GuideCache::find(std::string_view key, std::string_view tenant) {
   const auto found = std::ranges::find(kept_, key, &Entry::key);
   if (found == kept_.end()) return nullptr;
-  if (found->guide->is_exhausted()) {
-    kept_.erase(found);
-    return nullptr;
-  }
+  if (found->guide->is_exhausted()) renew(CompiledGuide(found->guide));
   kept_.splice(kept_.begin(), kept_, found);
   kept_.front().tenant = tenant;
   return kept_.front().guide;
@@ -24,6 +21,19 @@ std::int64_t GuideCache::add(std::string key, std::string_view tenant, CompiledG
   if (found != kept_.end()) kept_.erase(found);
   kept_.push_front({std::move(key), std::string(tenant), std::move(guide)});
   return shrink();
+}
+
+CompiledGuide GuideCache::renew(const CompiledGuide& guide) {
+  CompiledGuide renewed = guide->renewed();
+  const auto kept = std::ranges::find(kept_, guide, &Entry::guide);
+  if (kept != kept_.end()) {
+    kept->guide = renewed;
+    lost_.push_back(guide);
+  } else if (std::ranges::find(kept_, renewed, &Entry::guide) == kept_.end()) {
+    const auto is_same = [&](const std::weak_ptr<const grammar::CompiledGrammar>& lost) { return lost.lock() == renewed; };
+    if (std::ranges::none_of(lost_, is_same)) lost_.push_back(renewed);
+  }
+  return renewed;
 }
 
 bool GuideCache::has_room() { return lost_bytes() < max_bytes_; }

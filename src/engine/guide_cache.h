@@ -21,10 +21,12 @@ class GuideCache {
  public:
   explicit GuideCache(std::int64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Null: it is not kept, or the answers of others have exhausted it. Guides are shared by all tenants.
+  // Null: it is not kept. Guides are shared by all tenants.
   CompiledGuide find(std::string_view key, std::string_view tenant);
   // How many bytes were lost for it.
   std::int64_t add(std::string key, std::string_view tenant, CompiledGuide guide);
+  // Its CompiledGrammar::renewed(), which takes its place.
+  CompiledGuide renew(const CompiledGuide& guide);
   // Whether the guides that requests hold leave room for one more.
   bool has_room();
   // Of all that live. Grammars grow with use.

@@ -105,6 +105,11 @@ CompiledGuide GuideCompiler::find(const std::string& key, std::string_view tenan
   return found;
 }
 
+CompiledGuide GuideCompiler::renewed(const CompiledGuide& guide) {
+  const std::lock_guard lock(mutex_);
+  return cache_.renew(guide);
+}
+
 Result<CompiledGuide> GuideCompiler::compile(const Guide& guide, std::string_view tenant) {
   std::string key = key_of(guide);
   if (CompiledGuide kept = find(key, tenant)) return kept;

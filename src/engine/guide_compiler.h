@@ -36,7 +36,7 @@ class GuideCompiler {
       : tokenizer_(tokenizer),
         max_bytes_(max_bytes),
         part_bytes_(std::min(static_cast<std::int64_t>(grammar::Atlas::kMaxBytes), max_bytes / 8)),
-        cache_(max_bytes - 4 * part_bytes_) {}  // an eighth is what the allocator keeps besides
+        cache_(max_bytes - 9 * part_bytes_ / 2) {}  // three sixteenths are what the allocator keeps besides
   ~GuideCompiler() { close(); }
 
   // Errors: as Engine::prepare_guide() has them. The message begins with the guide's field and says where in the
@@ -44,6 +44,8 @@ class GuideCompiler {
   Result<CompiledGuide> compile(const Guide& guide, std::string_view tenant);
   // As Engine::prepare_guide().
   void prepare(const Guide& guide, std::string_view tenant, std::stop_token stop, Engine::GuideSink sink);
+  // As GuideCache::renew().
+  CompiledGuide renewed(const CompiledGuide& guide);
   // Answers those who wait with kUnavailable. No sink is called afterwards but at once, with the same error.
   void close();
   // Fills in what is counted of guides.

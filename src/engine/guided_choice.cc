@@ -20,9 +20,9 @@ TokenId byte_token(const grammar::Vocabulary& vocabulary, char byte) {
 
 }  // namespace
 
-GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field,
-                           std::span<const TokenId> stop_tokens)
+GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field, std::span<const TokenId> stop_tokens, Renew renew)
     : guide_(std::move(guide)),
+      renewed_(std::move(renew)),
       field_(std::move(field)),
       stop_tokens_(stop_tokens.begin(), stop_tokens.end()),
       matcher_(guide_) {}
@@ -34,7 +34,7 @@ std::span<const sampling::AllowedTokens> GuidedChoice::allowed_at_each(std::span
   add_view();
   std::size_t num_accepted = 0;
   for (const TokenId guess : guesses) {
-    if (!matcher_.accept(guess)) break;  // no state is left for it: the row's result will be another token
+    if (!accept(guess, guesses.first(num_accepted))) break;  // no state is left for it: the row's result will be another token
     ++num_accepted;
     add_view();
   }
@@ -84,7 +84,7 @@ void GuidedChoice::push(TokenId token, std::size_t num_bytes) {
   } else {
     forget_views();
   }
-  if (!matcher_.accept(token)) {
+  if (!accept(token)) {
     is_lost_ = true;
     return;
   }
@@ -99,20 +99,45 @@ void GuidedChoice::end(TokenId token) {
 
 bool GuidedChoice::accepts_prefix(std::size_t num_bytes) const {
   const auto num_whole = static_cast<std::size_t>(std::ranges::upper_bound(ends_, num_bytes) - ends_.begin());
-  grammar::GrammarMatcher matcher = matcher_;
-  matcher.rollback(tokens_.size() - num_whole);
+  std::vector<TokenId> tokens(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(num_whole));
   if (num_whole < tokens_.size()) {
     const grammar::Vocabulary& vocabulary = guide_->vocabulary();
     const std::size_t begin = num_whole == 0 ? 0 : ends_[num_whole - 1];
     for (const char byte : vocabulary.text(tokens_[num_whole]).substr(0, num_bytes - begin)) {
-      if (!matcher.accept(byte_token(vocabulary, byte))) return false;
+      tokens.push_back(byte_token(vocabulary, byte));
     }
   }
-  return matcher.is_accepting();
+  const auto is_text = [&](const CompiledGuide& guide) {
+    grammar::GrammarMatcher matcher(guide);
+    return std::ranges::all_of(tokens, [&](TokenId token) { return matcher.accept(token); }) && matcher.is_accepting();
+  };
+  const bool is_one = is_text(guide_);
+  return guide_->is_exhausted() ? is_text(renewed_(guide_)) : is_one;
+}
+
+// Where the guide is exhausted, anew. `guesses_before`: accepted behind tokens_. False: the token may not come, or the
+// answer is lost.
+bool GuidedChoice::accept(TokenId token, std::span<const TokenId> guesses_before) {
+  const bool is_allowed = matcher_.accept(token);
+  if (!guide_->is_exhausted()) return is_allowed;
+  if (!renew(guesses_before)) return false;
+  const bool is_allowed_anew = matcher_.accept(token);
+  is_lost_ = guide_->is_exhausted();
+  return is_allowed_anew && !is_lost_;
+}
+
+// False: a new guide is exhausted by the tokens so far.
+bool GuidedChoice::renew(std::span<const TokenId> guesses_before) {
+  guide_ = renewed_(guide_);
+  matcher_ = grammar::GrammarMatcher(guide_);
+  const auto accepts = [this](TokenId token) { return matcher_.accept(token); };
+  is_lost_ = !std::ranges::all_of(tokens_, accepts) || !std::ranges::all_of(guesses_before, accepts) ||
+             guide_->is_exhausted();
+  return !is_lost_;
 }
 
 std::optional<Error> GuidedChoice::error() const {
-  if (!is_lost_ && !matcher_.is_exhausted()) return std::nullopt;
+  if (!is_lost_ && !matcher_.is_ambiguous()) return std::nullopt;
   return Error{ErrorKind::kUnmet, field_ + ": the answer makes it too ambiguous, or gives it too many states", field_};
 }
 
@@ -126,6 +151,10 @@ void GuidedChoice::add_view() {
   if (masks_.size() == views_.size()) masks_.emplace_back(guide_->vocabulary().num_tokens());
   grammar::TokenMask& mask = masks_[views_.size()];
   matcher_.fill(mask);
+  if (guide_->is_exhausted()) {
+    if (renew(std::span(guesses_).first(views_.size()))) matcher_.fill(mask);
+    is_lost_ = is_lost_ || guide_->is_exhausted();
+  }
   const bool may_end = matcher_.is_accepting();
   for (const TokenId token : stop_tokens_) {
     if (token >= mask.num_tokens()) continue;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,13 +20,19 @@
 
 namespace kvasir {
 
+// A guide that passes its limit of states is renewed. So an answer fails only where its own text and its next token need
+// more: which other answers the guide has served makes no difference.
+//
 // Thread safety: none; one per choice, on the engine thread.
 class GuidedChoice {
  public:
+  // CompiledGrammar::renewed() of a guide.
+  using Renew = std::function<CompiledGuide(const CompiledGuide&)>;
+
   // `stop_tokens` end the answer: they may come where the guide may end, and nowhere else. `field`: the guide's, for
   // errors.
-  GuidedChoice(CompiledGuide guide, std::string field,
-               std::span<const TokenId> stop_tokens);
+  GuidedChoice(CompiledGuide guide, std::string field, std::span<const TokenId> stop_tokens,
+               Renew renew = [](const CompiledGuide& guide) { return guide->renewed(); });
 
   // The tokens that may come next.
   sampling::AllowedTokens allowed() { return allowed_at_each({}).front(); }
@@ -55,10 +62,13 @@ class GuidedChoice {
 
  private:
   void add_view();
+  bool accept(TokenId token, std::span<const TokenId> guesses_before = {});
+  bool renew(std::span<const TokenId> guesses_before);
   void forget_views();
   bool is_stop(TokenId token) const;
 
   CompiledGuide guide_;
+  Renew renewed_;
   std::string field_;
   std::vector<TokenId> stop_tokens_;
   grammar::GrammarMatcher matcher_;

@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -62,7 +63,10 @@ class GuidedChoiceTest : public ::testing::Test {
   GuidedChoice choice_of(const Guide& guide, std::vector<TokenId> stops = {kEnd}) {
     auto compiled = compiler_.compile(guide, "");
     EXPECT_TRUE(compiled) << compiled.error().message;
-    return GuidedChoice(*compiled, guide.field, stops);
+    return choice_of(*compiled, stops);
+  }
+  GuidedChoice choice_of(CompiledGuide guide, std::vector<TokenId> stops = {kEnd}) {
+    return {std::move(guide), "guide", stops, [this](const CompiledGuide& used) { return compiler_.renewed(used); }};
   }
   static bool allows(GuidedChoice& choice, TokenId token) { return holds(choice.allowed(), token); }
   static bool holds(const sampling::AllowedTokens& allowed, TokenId token) {
@@ -272,6 +276,55 @@ TEST_F(GuidedChoiceTest, ATenantWithManyGuidesLosesItsOwn) {
   EXPECT_EQ(after.num_guides_compiled, before.num_guides_compiled + 1) << "it has gone";
 }
 
+// The last 21 characters tell 2^20 states apart, and a store has room for 30,000.
+const Guide kManyStates{.kind = Guide::Kind::kRegex, .text = "[xy]*x[xy]{20}z"};
+
+TEST_F(GuidedChoiceTest, AnswersOutliveTheStatesOfTheirGuide) {
+  const CompiledGuide first = *compiler_.compile(kManyStates, "");
+  std::minstd_rand random(7);
+  std::vector<GuidedChoice> choices;
+  for (int i = 0; i < 20; ++i) choices.push_back(choice_of(kManyStates));  // all begin with the same guide
+  for (GuidedChoice& choice : choices) {
+    std::string text;
+    while (text.size() < 3'000) {
+      const bool may_end = text.size() > 20 && text[text.size() - 21] == 'x';
+      ASSERT_EQ(allows(choice, byte_token('z')), may_end) << text.size();
+      ASSERT_FALSE(allows(choice, byte_token('a')));
+      ASSERT_FALSE(choice.error());
+      text += random() % 2 == 0 ? 'x' : 'y';
+      choice.push(byte_token(text.back()), 1);
+    }
+    const std::string end = "x" + std::string(20, 'y') + "z";
+    push(choice, end);
+    EXPECT_TRUE(choice.is_accepting());
+    EXPECT_TRUE(choice.accepts_prefix(text.size() + end.size()));
+    EXPECT_FALSE(choice.accepts_prefix(text.size() + end.size() - 1));
+  }
+  EXPECT_TRUE(first->is_exhausted()) << "else this test shows nothing";
+  EXPECT_FALSE((*compiler_.compile(kManyStates, ""))->is_exhausted());
+}
+
+TEST_F(GuidedChoiceTest, GuessesOutliveTheStatesOfTheirGuide) {
+  std::minstd_rand random(8);
+  std::vector<GuidedChoice> choices;
+  for (int i = 0; i < 20; ++i) choices.push_back(choice_of(kManyStates));
+  for (GuidedChoice& choice : choices) {
+    std::string text;
+    while (text.size() < 3'000) {
+      std::vector<TokenId> guesses;
+      for (int i = 0; i < 8; ++i) guesses.push_back(byte_token(random() % 2 == 0 ? 'x' : 'y'));
+      const auto views = choice.allowed_at_each(guesses);
+      ASSERT_FALSE(choice.error());
+      for (std::size_t i = 0; i <= guesses.size(); ++i) {
+        const bool may_end = text.size() > 20 && text[text.size() - 21] == 'x';
+        ASSERT_EQ(holds(views[i], byte_token('z')), may_end) << text.size();
+        if (i < guesses.size()) text += guesses[i] == byte_token('x') ? 'x' : 'y';
+      }
+      for (const TokenId guess : guesses) choice.push(guess, 1);
+    }
+  }
+}
+
 TEST_F(GuidedChoiceTest, GuidesInUseAreBoundedToo) {
   GuideCompiler small(tokenizer_.get(), 1);
   std::vector<CompiledGuide> held;
@@ -279,7 +332,7 @@ TEST_F(GuidedChoiceTest, GuidesInUseAreBoundedToo) {
   for (int i = 1; i < 20 && compiled; ++i) {
     compiled = small.compile({.kind = Guide::Kind::kRegex, .text = "[a-z]{" + std::to_string(i) + "}"}, "");
     if (!compiled) break;
-    static_cast<void>(GuidedChoice(*compiled, "guide", {}).allowed());  // it grows with use
+    static_cast<void>(choice_of(*compiled).allowed());  // it grows with use
     held.push_back(*compiled);
   }
   ASSERT_FALSE(compiled);
@@ -307,7 +360,7 @@ TEST_F(GuidedChoiceTest, AGuideCountsWhatTheAllocatorGivesForIt) {
   for (int i = 1; i <= 40; ++i) {
     const auto guide = compiler.compile(large_guide(i), "");
     ASSERT_TRUE(guide);
-    GuidedChoice choice(*guide, "guide", std::vector{kEnd});
+    GuidedChoice choice = choice_of(*guide);
     for (const char byte : fmt::format(R"({{"id":{},"p{}_0":"a)", i, i)) {
       static_cast<void>(choice.allowed());
       choice.push(byte_token(byte), 1);

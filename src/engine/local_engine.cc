@@ -270,7 +270,8 @@ void LocalEngine::start_request(Arrival arrival) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
     if (request.request.compiled_guide != nullptr) {
-      choice.guide.emplace(request.request.compiled_guide, request.request.guide->field, request.stop_tokens);
+      choice.guide.emplace(request.request.compiled_guide, request.request.guide->field, request.stop_tokens,
+                           [this](const CompiledGuide& guide) { return guides_.renewed(guide); });
     }
   }
   requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);

@@ -62,6 +62,16 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(
   return compiled;
 }
 
+std::shared_ptr<const CompiledGrammar> CompiledGrammar::renewed() const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const CompiledGrammar> known = renewed_.lock();
+  if (known != nullptr && !known->is_exhausted()) return known;
+  std::shared_ptr<const CompiledGrammar> made(
+      new CompiledGrammar(terms_->restarted(), grammar_, vocabulary_, limits_, ignored_));
+  renewed_ = made;
+  return made;
+}
+
 const std::vector<std::string>& ignored_keywords(const CompiledGrammar& guide) { return guide.ignored_; }
 
 void CompiledGrammar::note_exhaustion() const {

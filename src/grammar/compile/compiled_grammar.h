@@ -88,6 +88,9 @@ class CompiledGrammar {
   bool is_ambiguous(ConfigId config) const { return configs_.record(config).is_ambiguous; }
   // Past a limit of states: what was answered since means nothing.
   bool is_exhausted() const { return is_exhausted_.load(std::memory_order_relaxed); }
+  // The same grammar as it was when it was compiled. An answer goes on there where this one is exhausted. Those who ask
+  // while somebody holds it share one.
+  std::shared_ptr<const CompiledGrammar> renewed() const;
 
   // What is remembered. Bounded by Limits::max_kept_bytes.
   std::size_t kept_bytes() const;
@@ -136,6 +139,7 @@ class CompiledGrammar {
   mutable std::size_t eventful_bytes_ = 0;
   bool has_records_ = false;
   mutable std::mutex mutex_;                // all growth, and all below
+  mutable std::weak_ptr<const CompiledGrammar> renewed_;
   std::unique_ptr<TermStore> terms_;
   mutable Derivatives derivatives_;
   mutable ByteStates states_;

@@ -60,7 +60,9 @@ class GrammarMatcher {
   bool is_accepting() const { return grammar_->is_accepting(configs_.back()); }
   bool must_end() const { return grammar_->must_end(configs_.back()); }
   // The answer cannot go on: it is one in too many ways, or the grammar passed a limit of states.
-  bool is_exhausted() const { return grammar_->is_ambiguous(configs_.back()) || grammar_->is_exhausted(); }
+  bool is_exhausted() const { return is_ambiguous() || grammar_->is_exhausted(); }
+  // .. and CompiledGrammar::renewed() would not help.
+  bool is_ambiguous() const { return grammar_->is_ambiguous(configs_.back()); }
 
   friend bool operator==(const GrammarMatcher& a, const GrammarMatcher& b) {
     return a.grammar_ == b.grammar_ && a.configs_.back() == b.configs_.back() && a.seen_ == b.seen_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/code_point.h"
 #include "grammar/regex/fingerprint.h"
 
@@ -190,6 +191,27 @@ TermId TermStore::word(std::string_view text) {
     word_places_.insert(hash.value().first, place);
   }
   return intern({.kind = TermKind::kWord, .min = place, .max = size});
+}
+
+std::unique_ptr<TermStore> TermStore::restarted() const {
+  auto made = std::make_unique<TermStore>(max_terms_);
+  made->word_lists_ = word_lists_;
+  made->num_word_bytes_ = num_word_bytes_;
+  for (TermId id = kEmptyText + 1; id < num_compiled_terms_; ++id) {  // made in the same order, they have the same numbers
+    const Term& term = terms_[id];
+    if (term.kind == TermKind::kClass) {
+      made->char_class(classes_[term.min]);
+    } else if (term.kind == TermKind::kWord) {
+      made->word(word_text(id));
+    } else if (term.kind == TermKind::kWords) {
+      made->words(word_ranges_[term.min]);
+    } else {
+      made->intern({.kind = term.kind, .min = term.min, .max = term.max, .children = children(id)});
+    }
+  }
+  CHECK(made->num_terms() == num_compiled_terms_);
+  made->any_text();
+  return made;
 }
 
 std::size_t TermStore::size_bytes() const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -98,7 +99,12 @@ class TermStore {
   }
   std::size_t work() const { return work_; }
   // From now on only terms count, so that no answer depends on what others asked for.
-  void end_compile() { max_work_ = std::numeric_limits<std::size_t>::max(); }
+  void end_compile() {
+    max_work_ = std::numeric_limits<std::size_t>::max();
+    num_compiled_terms_ = terms_.size();
+  }
+  // A store with the terms of end_compile(), under the same numbers, and no others. Requires: end_compile() was called.
+  std::unique_ptr<TermStore> restarted() const;
   std::size_t num_terms() const { return terms_.size(); }
   std::size_t size_bytes() const;
   // A number for the language that is the same in every store of this process, but for 128-bit collisions.
@@ -170,6 +176,7 @@ class TermStore {
   std::size_t max_terms_;
   std::size_t max_work_;
   std::size_t work_ = 0;
+  std::size_t num_compiled_terms_ = 0;
   TermId any_text_ = kNothing;  // until it is asked for
   bool is_exhausted_ = false;
   std::vector<Term> terms_;

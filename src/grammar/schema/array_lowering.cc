@@ -53,7 +53,7 @@ class ArrayLowering {
       has_few_values_ = true;
     }
     if (!has_few_values_ || wanted_.empty()) return {};
-    return make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains");
+    return make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains", "uniqueItems");
   }
 
   // Notes how the values of a set are recorded; how many there are.
@@ -81,7 +81,7 @@ class ArrayLowering {
       return GrammarBuilder::text(kNothing);
     }
     if (*num_values < kManyTexts && !wanted_.empty() && status_) {
-      status_ = make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains");
+      status_ = make_error(ErrorKind::kUnmet, "uniqueItems is not supported for few values beside contains", "uniqueItems");
     }
     return element(index, recorded_.at(value).part);
   }
@@ -153,7 +153,7 @@ class ArrayLowering {
   // Nodes by how many elements there are and how many of them are of each wanted kind.
   Status add_counted(NodeId start) {
     if (wanted_.size() > kMaxContains) {
-      return make_error(ErrorKind::kUnmet, fmt::format("an array has more than {} contains", kMaxContains));
+      return make_error(ErrorKind::kUnmet, fmt::format("an array has more than {} contains", kMaxContains), "contains");
     }
     std::size_t most_elements = std::max({cell_.prefix.size(), std::size_t{cell_.min_items}, std::size_t{1},
                                           cell_.max_items == kNoLimit ? std::size_t{0} : std::size_t{cell_.max_items}});
@@ -163,7 +163,7 @@ class ArrayLowering {
       num_counts = std::min(num_counts * (cap(wanted) + 1), kMaxNodes + 1);
     }
     if (num_counts * (most_elements + 1) > kMaxNodes) {
-      return make_error(ErrorKind::kUnmet, fmt::format("contains beside counts makes more than {} states", kMaxNodes));
+      return make_error(ErrorKind::kUnmet, fmt::format("contains beside counts makes more than {} states", kMaxNodes), "contains");
     }
     std::vector<NodeId> nodes = {start};
     while (nodes.size() < num_counts * (most_elements + 1)) nodes.push_back(builder_.add_node());

@@ -38,8 +38,7 @@ bool read_without(const JsonValue& root, const SchemaOptions& options, std::set<
   if (store.is_exhausted()) {
     report.refused.push_back({.reason = "the schema makes too many states"});
   } else if (report.refused.empty() && builder.finish(*start).rules.empty()) {
-    const JsonValue& place = empty_place(root, store, options);
-    report.refused.push_back({place.pointer(), place.key, "nothing satisfies the schema"});
+    report.refused.push_back(reason_of_emptiness(root, store, options));
   }
   return true;
 }

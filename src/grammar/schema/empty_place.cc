@@ -1,7 +1,9 @@
 #include "grammar/schema/empty_place.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,11 +60,16 @@ std::vector<const JsonValue*> needed_parts(const SchemaEvaluator& evaluator, con
   return parts;
 }
 
-}  // namespace
+// Keywords that may leave nothing because fewer values are written than they take.
+bool may_leave_nothing(const SchemaNote& note) {
+  static constexpr std::array kKeywords =
+      std::to_array<std::string_view>({"uniqueItems", "unevaluatedItems", "unevaluatedProperties"});
+  return std::ranges::find(kKeywords, note.keyword) != kKeywords.end();
+}
 
-const JsonValue& empty_place(const JsonValue& root, TermStore& store, const SchemaOptions& options) {
-  Derivatives derivatives(store);
-  SchemaEvaluator evaluator(root, store, derivatives);
+// The innermost one.
+const JsonValue& empty_place(SchemaEvaluator& evaluator, const JsonValue& root, TermStore& store,
+                             const SchemaOptions& options) {
   GrammarBuilder builder(store);
   SchemaLowering lowering(evaluator, builder, options);
   const JsonValue* place = &root;
@@ -83,6 +90,22 @@ const JsonValue& empty_place(const JsonValue& root, TermStore& store, const Sche
     if (std::ranges::find(seen, next) != seen.end()) return *place;
     place = next;
   }
+}
+
+}  // namespace
+
+SchemaNote reason_of_emptiness(const JsonValue& root, TermStore& store, const SchemaOptions& options) {
+  Derivatives derivatives(store);
+  SchemaEvaluator evaluator(root, store, derivatives);
+  evaluator.keep_notes();
+  const JsonValue& place = empty_place(evaluator, root, store, options);
+  static_cast<void>(evaluator.cells(evaluator.name_of(place)));  // for its notes
+  const std::string pointer = place.pointer();
+  for (const SchemaNote& note : evaluator.notes().narrowed) {
+    if (!may_leave_nothing(note) || note.pointer != pointer + "/" + note.keyword) continue;
+    return {note.pointer, note.keyword, note.reason + ", so nothing can be written"};
+  }
+  return {pointer, place.key, "nothing satisfies the schema"};
 }
 
 }  // namespace kvasir::grammar

@@ -23,9 +23,9 @@ Result<SchemaGrammar> grammar_from_schema(TermStore& store, std::string_view sch
   if (store.is_exhausted()) return make_error(ErrorKind::kUnmet, "the schema makes too many states");
   SchemaGrammar made = {.grammar = builder.finish(start), .ignored = evaluator.notes().ignored};
   if (made.grammar.rules.empty()) {
-    const std::string place = empty_place(*root, store, options).pointer();
-    if (!place.empty()) {
-      return make_error(ErrorKind::kUsage, fmt::format("'{}': nothing satisfies the schema", printable_line(place)));
+    const SchemaNote reason = reason_of_emptiness(*root, store, options);
+    if (!reason.pointer.empty()) {
+      return make_error(ErrorKind::kUsage, fmt::format("'{}': {}", printable_line(reason.pointer), reason.reason));
     }
   }
   return made;

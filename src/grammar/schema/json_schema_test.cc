@@ -262,6 +262,38 @@ TEST(JsonSchema, FaultsAreNamedByTheirPlace) {
   }
 }
 
+TEST(JsonSchema, AKeywordThatTheGrammarCannotCountIsNamed) {
+  for (const auto& [schema, wanted] : std::map<std::string_view, std::string_view>{
+           {R"({"type":"integer","multipleOf":1000001})", "'/multipleOf': multipleOf 1000001 has more than"},
+           {R"({"type":"number","multipleOf":0.00000000000000000001})", "'/multipleOf': multipleOf"},
+           {R"({"properties":{"a":{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"array","minItems":1}}},"required":["a"]})",
+            "'/properties/a/uniqueItems': uniqueItems is supported for"},
+           {R"({"type":"array","contains":{"type":"null"},"minContains":300,"maxContains":400,"maxItems":500})",
+            "'/contains': contains beside counts makes more than"}}) {
+    const auto grammar = compile(schema);
+    ASSERT_FALSE(grammar.has_value()) << schema;
+    EXPECT_TRUE(grammar.error().message.starts_with(wanted)) << grammar.error().message;
+  }
+}
+
+std::string object_of_optional_members(int num_members, int num_required) {
+  std::string schema = R"({"properties":{)";
+  std::string required;
+  for (int i = 0; i < num_members; ++i) {
+    schema += fmt::format(R"({}"m{}":{{"type":"null"}})", i == 0 ? "" : ",", i);
+    if (i % (num_members / (num_required + 1)) == 1 && i > 1) required += fmt::format(R"({}"m{}")", required.empty() ? "" : ",", i);
+  }
+  return schema + R"(},"additionalProperties":false,"required":[)" + required + "]}";
+}
+
+TEST(JsonSchema, AThousandMembersInARowMayBeLeftOut) {
+  EXPECT_TRUE(compile(object_of_optional_members(1000, 0)).has_value());
+  const auto grammar = compile(object_of_optional_members(1001, 0));
+  ASSERT_FALSE(grammar.has_value());
+  EXPECT_EQ(grammar.error().message, "'/properties': more than 1000 members in a row may be left out");
+  EXPECT_TRUE(compile(object_of_optional_members(1800, 1)).has_value()) << "one in the middle has to be there";
+}
+
 TEST(JsonSchema, APartThatNothingSatisfiesIsNamed) {
   for (const auto& [schema, place] : std::map<std::string_view, std::string_view>{
            {R"({"type":"object","required":["a","b"],"properties":{"a":{},"b":{"type":"integer","minimum":5,"maximum":4}}})",
@@ -276,6 +308,10 @@ TEST(JsonSchema, APartThatNothingSatisfiesIsNamed) {
     ASSERT_FALSE(grammar.has_value()) << schema;
     EXPECT_EQ(grammar.error().message, "'" + std::string(place) + "': nothing satisfies the schema") << schema;
   }
+  const auto narrowed = compile(R"({"type":"array","contains":{"type":"null"},"unevaluatedItems":false})");
+  ASSERT_FALSE(narrowed.has_value());
+  EXPECT_EQ(narrowed.error().message,
+            "'/unevaluatedItems': elements that contains finds have to fit as well, so nothing can be written");
   // No part is at fault alone.
   const auto grammar = compile(R"({"allOf":[{"type":"string"},{"type":"null"}]})");
   ASSERT_FALSE(grammar.has_value());

@@ -103,10 +103,16 @@ Result<RuleId> SchemaLowering::lower_document(SchemaName name) {
   return lower(name);
 }
 
-// The error with the place of the schema, unless it has one.
+// The error with the place of the keyword that its parameter names, or of the schema, unless it has one.
 std::unexpected<Error> SchemaLowering::refuse(SchemaName name, const Error& error) {
   const auto& literals = evaluator_.names().literals(name);
   if (evaluator_.notes().refused || literals.empty()) return std::unexpected(error);
+  for (const SchemaLiteral& literal : literals) {
+    const JsonValue* keyword = literal.schema->is_object() ? literal.schema->find(error.param) : nullptr;
+    if (keyword != nullptr) {
+      return evaluator_.refuse({keyword->pointer(), keyword->key, error.message}, keyword->pointer(), error.kind);
+    }
+  }
   const JsonValue& schema = *literals.front().schema;
   return evaluator_.refuse({schema.pointer(), schema.key, error.message}, {}, error.kind);
 }

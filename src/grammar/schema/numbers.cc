@@ -173,14 +173,14 @@ Result<TermId> multiples(TermStore& store, const Decimal& divisor) {
   const std::size_t num_fraction = divisor.fraction().size();
   if (num_fraction > kMaxDivisorDigits) {
     return make_error(ErrorKind::kUnmet, fmt::format("multipleOf {} has more than {} digits behind the point",
-                                                     divisor.text(), kMaxDivisorDigits));
+                                                     divisor.text(), kMaxDivisorDigits), "multipleOf");
   }
   const std::string scaled = divisor.whole() + divisor.fraction();
   std::uint64_t modulus = 0;
   const auto [end, error] = std::from_chars(scaled.data(), scaled.data() + scaled.size(), modulus);
   if (error != std::errc() || modulus > kMaxRemainders) {
     return make_error(ErrorKind::kUnmet,
-                      fmt::format("multipleOf {} has more than {} remainders", divisor.text(), kMaxRemainders));
+                      fmt::format("multipleOf {} has more than {} remainders", divisor.text(), kMaxRemainders), "multipleOf");
   }
   return store.multiples(static_cast<std::uint32_t>(modulus), static_cast<std::uint32_t>(num_fraction));
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;  // of one object
 constexpr std::size_t kMaxKeyBytes = 8192;
+constexpr std::size_t kMaxOptionalInRow = 1'000;  // members: as many keys may be at hand (Limits::max_places)
 constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be there
 constexpr std::uint32_t kMaxFewKeys = 64;  // of such a kind, that are told one by one
 
@@ -67,6 +68,7 @@ class ObjectLowering {
       if (key.size() <= kMaxKeyBytes) continue;
       return make_error(ErrorKind::kUnmet, fmt::format("a key has {} bytes (at most {})", key.size(), kMaxKeyBytes));
     }
+    KVASIR_CHECKED(check_optional_members());
     KVASIR_CHECKED(sort_keys());
     for (const KeyClass& one : classes_) {
       num_others_ = std::min(num_others_ + text_number(lowering_.evaluator(), one.keys), kManyTexts);
@@ -79,7 +81,7 @@ class ObjectLowering {
     most_counted_ = counts ? std::max<std::size_t>(bound, 1) : 1;
     if (cell_.contains.empty()) most_counted_ = std::min(most_counted_, keys_.size() + 1);
     if (num_found_sets_ * (most_counted_ + 1) * (keys_.size() + 2) > kMaxNodes) {
-      return make_error(ErrorKind::kUnmet, fmt::format("an object makes more than {} states", kMaxNodes));
+      return make_error(ErrorKind::kUnmet, fmt::format("an object makes more than {} states", kMaxNodes), "properties");
     }
     const RuleId members = builder_.declare({});
     const std::vector<NodeId> nodes = add_named(builder_.start_of(members));
@@ -105,6 +107,18 @@ class ObjectLowering {
   }
   bool is_capped(std::size_t num_members) const {
     return cell_.max_members != kNoLimit && num_members >= cell_.max_members;
+  }
+
+  Status check_optional_members() const {
+    std::size_t num_in_row = 0;
+    for (const std::string& key : keys_) {
+      if (absent_.contains(key)) continue;
+      num_in_row = required_.contains(key) ? 0 : num_in_row + 1;
+      if (num_in_row <= kMaxOptionalInRow) continue;
+      return make_error(ErrorKind::kUnmet, fmt::format("more than {} members in a row may be left out", kMaxOptionalInRow),
+                        "properties");
+    }
+    return {};
   }
 
   // The value that has to be, if the member counts for all kinds in `claimed`.

@@ -20,7 +20,8 @@ constexpr std::uint16_t kTextGroup = 0x8000;  // of strings, which some forms wr
 std::unexpected<Error> unsupported() {
   return make_error(ErrorKind::kUnmet,
                     "uniqueItems is supported for texts, numbers, words, and objects that share a required member of "
-                    "these; other items are not told apart");
+                    "these; other items are not told apart",
+                    "uniqueItems");
 }
 
 // A member by which objects of a list are told apart.

@@ -69,7 +69,10 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   FieldInput inner = wrapped ? field.at("json_schema", *wrapped) : field;
   KVASIR_TRY(const JsonObject object, object_of(inner));
   const auto schema = find_member(object, "schema");
-  if (!schema) return bad_request(inner.name + ".schema is missing", field.name);
+  if (!schema) {
+    const bool is_chat = field.name == "response_format" && !wrapped;
+    return bad_request(inner.name + (is_chat ? ".json_schema" : "") + ".schema is missing", field.name);
+  }
   Guide guide;
   KVASIR_TRY(guide.text, schema_of(inner.at("schema", *schema)));
   if (const auto strict = find_member(object, "strict")) {

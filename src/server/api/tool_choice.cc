@@ -80,6 +80,10 @@ ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request)
   const auto nested = find_member(object, type);  // a chat's
   const FieldInput named = nested ? field.at(type, *nested) : field;
   KVASIR_TRY(const JsonObject named_object, object_of(named));
+  if (!nested && !find_member(named_object, "name")) {
+    return bad_request(fmt::format("{}: the name of the {} is missing", field.name, type == "custom" ? "tool" : type),
+                       field.name, "missing_parameter");
+  }
   KVASIR_TRY(request.named_tool, required_string(named, named_object, "name"));
   request.tool_choice = "required";
   return {};

@@ -271,6 +271,9 @@ class ToolListReader {
   // Name, description and parameters, as templates read them.
   TemplateEntries begin_tool(ToolOrigin origin, std::string description, Value schema) {
     origin.shown_name = shown_tool_name(origin.space, origin.name);
+    if (std::ranges::find(tools_.names, origin.shown_name) != tools_.names.end()) {
+      field_.warn(fmt::format(": two tools are named \"{}\"", printable(origin.shown_name.substr(0, 64))));
+    }
     tools_.names.push_back(origin.shown_name);
     TemplateEntries members;
     add_member(members, "name", origin.shown_name);
