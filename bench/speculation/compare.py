@@ -4,8 +4,8 @@
 Both give the same texts; a difference is an error. Rates count from the first token to the last. Each round has answers
 of its own to look up (cache_salt), unless --again: then a round is played before that does not count.
 
-Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--again] [--rounds N] [--streams N]
-         [--max-tokens N] [--out FILE]
+Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--draft-model MODEL] [--again] [--rounds N]
+         [--streams N] [--max-tokens N] [--temperature T] [--out FILE]
   FILE: JSON lines {"kind", "prompt" or "messages", "response_format"}; the last is optional
 """
 import argparse
@@ -25,9 +25,9 @@ KVASIR = os.environ.get("KVASIR_BINARY", str(ROOT / "build/release/bin/kvasir"))
 
 
 class Server:
-    def __init__(self, model, speculate, streams):
+    def __init__(self, model, speculate, streams, *words):
         self.process = subprocess.Popen([KVASIR, "serve", model, "--port", "0", "--speculate", speculate,
-                                         "--max-num-seqs", str(max(streams, 2)), "--no-prefix-cache"],
+                                         "--max-num-seqs", str(max(streams, 2)), "--no-prefix-cache", *words],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         for line in self.process.stdout:
             found = re.search(rb"http://[^ :]+:(\d+)", line)
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--workload", required=True)
     parser.add_argument("--kinds", help="of the workload, with commas; all")
     parser.add_argument("--speculate", default="auto", help="off: the spread of a server against itself")
+    parser.add_argument("--draft-model", help="of the server that guesses")
     parser.add_argument("--again", action="store_true", help="every question was asked before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", type=int, default=1)
@@ -101,8 +102,9 @@ def main():
     arguments = parser.parse_args()
     jobs = [json.loads(line) for line in open(arguments.workload)]
     kinds = arguments.kinds.split(",") if arguments.kinds else sorted({job["kind"] for job in jobs})
+    draft = ["--draft-model", arguments.draft_model] if arguments.draft_model else []
     servers = {"off": Server(arguments.model, "off", arguments.streams),
-               "on": Server(arguments.model, arguments.speculate, arguments.streams)}
+               "on": Server(arguments.model, arguments.speculate, arguments.streams, *draft)}
     rows, wrong = [], 0
     try:
         for turn in range(arguments.rounds):
@@ -130,7 +132,8 @@ def main():
     print(json.dumps({"median": summary, "draft_tokens": drafts, "texts_that_differ": wrong}))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
-                                                           "speculate": arguments.speculate, "again": arguments.again,
+                                                           "speculate": arguments.speculate, "draft_model": arguments.draft_model,
+                                                           "again": arguments.again,
                                                            "temperature": arguments.temperature, "median": summary,
                                                            "draft_tokens": drafts, "rows": rows}, indent=1) + "\n")
     return 1 if wrong else 0

@@ -94,6 +94,8 @@ struct EngineConfig {
   // Guesses what comes next from the text so far, and checks several guesses in a step where that is faster. Tokens and
   // log-probabilities are the same bits.
   bool speculates = false;
+  // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
+  std::string draft_model_path = {};
   std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
@@ -197,6 +199,9 @@ struct EngineStats {
   std::int64_t num_draft_tokens_accepted = 0;         // .. and that were what was sampled
   std::int64_t num_answer_draft_tokens = 0;           // of those, from answers that had ended
   std::int64_t num_answer_draft_tokens_accepted = 0;
+  std::int64_t num_model_draft_tokens = 0;            // .. and by a draft model
+  std::int64_t num_model_draft_tokens_accepted = 0;
+  double draft_model_seconds_total = 0.0;             // that it took
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

@@ -22,6 +22,7 @@ struct EngineOptions {
   bool fast = false;
   std::string device;            // empty: the processor
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
+  std::string draft_model;        // a name or a path; empty: none
   std::string quantize;  // empty: weights stay as they are
   std::string packed_cache;      // folder of packed copies; empty: the store's, for models in it
   bool no_packed_cache = false;

@@ -74,6 +74,25 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options, const 
   return std::optional<std::string>();
 }
 
+// `num_tokens` came in fewer steps than there are of them.
+void add_speculation(JsonWriter& json, const EngineStats& stats, std::int64_t num_tokens) {
+  const std::int64_t num_steps = num_tokens - stats.num_draft_tokens_accepted;
+  json.key("speculation").begin_object().member("steps", num_steps).member("drafted", stats.num_draft_tokens);
+  json.member("accepted", stats.num_draft_tokens_accepted);
+  json.member("tokens_per_step", num_steps > 0 ? static_cast<double>(num_tokens) / static_cast<double>(num_steps) : 0.0);
+  json.key("drafters").begin_array();
+  const auto add = [&](std::string_view name, std::int64_t num_drafted, std::int64_t num_accepted, double ms) {
+    if (num_drafted == 0) return;
+    json.begin_object().member("name", name).member("drafted", num_drafted).member("accepted", num_accepted);
+    json.member("ms", ms).end_object();
+  };
+  add("text", stats.num_draft_tokens - stats.num_answer_draft_tokens - stats.num_model_draft_tokens,
+      stats.num_draft_tokens_accepted - stats.num_answer_draft_tokens_accepted - stats.num_model_draft_tokens_accepted, 0.0);
+  add("answers", stats.num_answer_draft_tokens, stats.num_answer_draft_tokens_accepted, 0.0);
+  add("model", stats.num_model_draft_tokens, stats.num_model_draft_tokens_accepted, 1000.0 * stats.draft_model_seconds_total);
+  json.end_array().end_object();
+}
+
 std::string generation_json(const RunOptions& options, const ModelSession& session,
                             const Generation& generation) {
   const EngineStats stats = session.engine->stats();
@@ -107,6 +126,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
     json.key("kv").begin_object().member("bytes", kv.bytes).member("share", kv.share());
     json.member("dropped", kv.num_dropped_cells).member("dropped_share", kv.dropped_share()).end_object();
   }
+  if (options.engine.speculate != "off") add_speculation(json, stats, generation.usage.completion_tokens);
   if (has_guide(options.guide)) {
     json.key("guide").begin_object().member("kind", kind_of(options.guide));
     json.member("forced_tokens", generation.usage.forced_tokens).member("ended_by", end_of(generation)).end_object();

@@ -264,6 +264,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));
+  if (places.size() > 1 && !config.draft_model_path.empty()) {
+    return make_error(ErrorKind::kUsage, fmt::format("--draft-model: it goes with one model, {} are served", places.size()),
+                      "draft-model");
+  }
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,
                                   config));

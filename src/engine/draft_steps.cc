@@ -1,6 +1,7 @@
 #include "engine/draft_steps.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace kvasir {
 
@@ -10,7 +11,8 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   next_ran_ = 0;
   streams_.clear();
   guides_.clear();
-  num_guesses_ = num_tokens_ = num_accepted_ = num_answer_guesses_ = num_answer_accepted_ = 0;
+  num_guesses_ = num_tokens_ = num_accepted_ = 0;
+  by_source_ = {};
   is_plain_decoding_ = output.num_whole == output.sequences.size();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     ran_.push_back({sequence.id, sequence.num_draft_tokens()});
@@ -31,7 +33,7 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
   request.num_drafts += num_guesses;
   request.num_drafts_accepted += num_accepted;
   if (request.takes_drafts) learn(update, num_guesses, num_accepted, scheduler, request);
-  if (update.finish_reason) return speculator_.end(update.id);
+  if (update.finish_reason) return end(update.id);
   streams_.push_back(update.id);
   std::optional<GuidedChoice>& guide = request.choice_of(update.id).guide;
   guides_.push_back(guide ? &*guide : nullptr);
@@ -40,10 +42,9 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
 void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
                        const sched::Scheduler& scheduler, const ActiveRequest& request) {
   if (speculator_.knows(update.id)) {
-    if (num_guesses > 0 && speculator_.guesses_from_answers(update.id)) {
-      num_answer_guesses_ += num_guesses;
-      num_answer_accepted_ += num_accepted;
-    }
+    Counts& counts = by_source_.at(static_cast<std::size_t>(speculator_.source_of(update.id)));
+    counts.num_guesses += num_guesses;
+    counts.num_accepted += num_accepted;
     tokens_.clear();
     for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
     speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
@@ -58,8 +59,13 @@ void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_gue
   }
 }
 
-void DraftSteps::forget(SequenceId id) {
+void DraftSteps::end(SequenceId id) {
   speculator_.end(id);
+  if (model_ != nullptr) model_->end(id);
+}
+
+void DraftSteps::forget(SequenceId id) {
+  end(id);
   const auto found = std::ranges::find(streams_, id);
   if (found == streams_.end()) return;
   guides_.erase(guides_.begin() + (found - streams_.begin()));
@@ -70,16 +76,52 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
   if (!is_on_) return;
   stats.num_draft_tokens += num_guesses_;
   stats.num_draft_tokens_accepted += num_accepted_;
-  stats.num_answer_draft_tokens += num_answer_guesses_;
-  stats.num_answer_draft_tokens_accepted += num_answer_accepted_;
+  const auto& [of_text, of_answers, of_model] = by_source_;
+  stats.num_answer_draft_tokens += of_answers.num_guesses;
+  stats.num_answer_draft_tokens_accepted += of_answers.num_accepted;
+  stats.num_model_draft_tokens += of_model.num_guesses;
+  stats.num_model_draft_tokens_accepted += of_model.num_accepted;
+  stats.draft_model_seconds_total += draft_ms_ / 1000.0;
   if (is_plain_decoding_) {
-    speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms);
+    speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms, draft_ms_);
   }
-  for (const spec::Speculator::Draft& draft : speculator_.propose(streams_)) {
-    GuidedChoice* const guide = guides_.at(draft.stream);
-    const std::size_t num_possible = guide == nullptr ? draft.token_ids.size() : guide->num_possible(draft.token_ids);
-    if (num_possible > 0) scheduler.set_draft(draft.id, draft.token_ids.first(num_possible));
+  draft_ms_ = 0.0;
+  model_drafts_.clear();
+  // Beside a prompt nothing is guessed, and a prompt is seldom alone.
+  for (const spec::Speculator::Draft& draft : speculator_.propose(streams_, is_plain_decoding_)) {
+    if (draft.num_wanted > 0) {
+      model_drafts_.push_back(draft);
+    } else {
+      give(draft, draft.token_ids, scheduler);
+    }
   }
+  if (!model_drafts_.empty()) ask_model(scheduler);
+}
+
+void DraftSteps::give(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses,
+                      sched::Scheduler& scheduler) const {
+  GuidedChoice* const guide = guides_.at(draft.stream);
+  const std::size_t num_possible = guide == nullptr ? guesses.size() : guide->num_possible(guesses);
+  if (num_possible > 0) scheduler.set_draft(draft.id, guesses.first(num_possible));
+}
+
+void DraftSteps::ask_model(sched::Scheduler& scheduler) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  asked_.resize(model_drafts_.size());
+  std::int32_t num_passes = 0;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const spec::Speculator::Draft& draft = model_drafts_[i];
+    asked_[i].id = draft.id;
+    asked_[i].tokens = scheduler.sequences().at(draft.id).token_ids;
+    asked_[i].num_guesses = draft.num_wanted;
+    num_passes = std::max(num_passes, draft.num_wanted);
+  }
+  model_->guess(asked_);
+  draft_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  const bool have_all = std::ranges::none_of(asked_, [](const DraftModel::Asked& one) { return one.guesses.empty(); });
+  if (have_all) speculator_.observe_passes(num_passes, draft_ms_);
+  for (std::size_t i = 0; i < asked_.size(); ++i) give(model_drafts_[i], asked_[i].guesses, scheduler);
 }
 
 }  // namespace kvasir

@@ -1,11 +1,14 @@
 // Steps that also run guesses of what their sequences generate next.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/active_request.h"
+#include "engine/draft_model.h"
 #include "kvasir/engine.h"
 #include "sched/scheduler.h"
 #include "spec/speculator.h"
@@ -17,7 +20,8 @@ namespace kvasir {
 // Thread safety: none; on the engine thread.
 class DraftSteps {
  public:
-  explicit DraftSteps(bool is_on) : is_on_(is_on) {}
+  // `model` outlives this; null: there is none.
+  DraftSteps(bool is_on, DraftModel* model) : is_on_(is_on), model_(model), speculator_(model != nullptr) {}
 
   // The step is about to run this.
   void begin_step(const sched::SchedulerOutput& output);
@@ -31,21 +35,33 @@ class DraftSteps {
   void forget(SequenceId id);
 
  private:
+  void end(SequenceId id);
   void learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
              const sched::Scheduler& scheduler, const ActiveRequest& request);
+  void give(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses, sched::Scheduler& scheduler) const;
+  void ask_model(sched::Scheduler& scheduler);
 
   struct Ran {
     SequenceId id{};
     std::int32_t num_guesses = 0;
   };
+  // Guesses of a source in the step.
+  struct Counts {
+    std::int32_t num_guesses = 0;
+    std::int32_t num_accepted = 0;
+  };
 
   bool is_on_;
+  DraftModel* model_;
   spec::Speculator speculator_;
   std::vector<Ran> ran_;
   std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
-  std::int32_t num_answer_guesses_ = 0, num_answer_accepted_ = 0;     // from answers that had ended
+  std::array<Counts, spec::Speculator::kNumSources> by_source_;
+  std::vector<spec::Speculator::Draft> model_drafts_;  // that the model is to make
+  std::vector<DraftModel::Asked> asked_;               // of them, in their order
+  double draft_ms_ = 0.0;                              // that the model took for the guesses of the next step
   std::vector<SequenceId> streams_;                                   // that go on generating
   std::vector<GuidedChoice*> guides_;                                 // of each, or null
   std::vector<TokenId> tokens_;                                       // kept for its memory

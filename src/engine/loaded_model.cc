@@ -186,7 +186,7 @@ Status prepare_packed_copy(const EngineConfig& config, LoadedModel& loaded) {
 
 Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
                     const model::WeightProgress& progress, LoadedModel& loaded) {
-  loaded.pool = std::make_unique<ThreadPool>(threads_of(config));
+  if (loaded.pool == nullptr) loaded.pool = std::make_shared<ThreadPool>(threads_of(config));
   KVASIR_TRY(loaded.backend,
              backend::make_backend(chosen_device(config), chosen_isa(config), *loaded.pool,
                                    config.fast ? backend::Precision::kFast : backend::Precision::kExact));
@@ -232,7 +232,8 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
 
 Status check_device(const std::string& device) { return backend::check_device(device); }
 
-Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadProgress& progress) {
+Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadProgress& progress,
+                                    std::shared_ptr<ThreadPool> pool) {
   const auto say = [&](const char* phase, double fraction) -> Status {
     if (!progress || progress(phase, fraction)) return {};
     return make_error(ErrorKind::kCancelled, "loading was stopped");
@@ -241,6 +242,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_CHECKED(check_device(chosen_device(requested)));
   KVASIR_CHECKED(check_machine_has(requested.memory_bytes));
   LoadedModel loaded;
+  loaded.pool = std::move(pool);
   KVASIR_CHECKED(say("open", 0.0));
   KVASIR_TRY(loaded.opened, open_model(requested.model_path));
   if (!requested.quantize.empty()) KVASIR_CHECKED(loaded.opened.quantize(requested.quantize, threads_of(requested)));

@@ -26,7 +26,7 @@ struct LoadedModel {
   std::unique_ptr<text::Tokenizer> tokenizer;  // null: the file has none
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: neither the file nor the configuration has one
   io::PackedCopy packed_copy;  // the weights may be its bytes
-  std::unique_ptr<ThreadPool> pool;
+  std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
@@ -49,7 +49,9 @@ struct LoadedModel {
   runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t prefill_only_group);
 };
 
-// Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).
-Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgress& progress);
+// `pool`: of another model that never runs at the same time; null: it has one of its own. Errors: kBadFile (the model),
+// kMachine (memory), kUsage (configuration).
+Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgress& progress,
+                                    std::shared_ptr<ThreadPool> pool = nullptr);
 
 }  // namespace kvasir

@@ -26,13 +26,22 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
-  KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
+  std::unique_ptr<DraftModel> draft_model;
+  EngineConfig own = config;
+  if (!config.draft_model_path.empty()) {
+    // The model's plan counts it as part of the program.
+    own.process_bytes = config.process_bytes > 0 ? config.process_bytes : rss_bytes();
+    KVASIR_TRY(draft_model, DraftModel::load(config, progress));
+    own.process_bytes += draft_model->num_bytes();
+  }
+  KVASIR_TRY(LoadedModel loaded, load_model_file(own, progress, draft_model ? draft_model->pool() : nullptr));
+  if (draft_model != nullptr) KVASIR_CHECKED(draft_model->check_tokens(loaded.tokenizer.get()));
   const EngineConfig resolved = loaded.settings;
   KVASIR_CHECKED(scheduler_config(resolved, loaded).validate());
-  return std::make_unique<LocalEngine>(resolved, std::move(loaded));
+  return std::make_unique<LocalEngine>(resolved, std::move(loaded), std::move(draft_model));
 }
 
-LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
+LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded, std::unique_ptr<DraftModel> draft_model)
     : config_(config),
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
@@ -43,7 +52,8 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
       table_prefault_(loaded_.looked_up_tables()),
-      draft_steps_(config_.speculates) {
+      draft_model_(std::move(draft_model)),
+      draft_steps_(config_.speculates, draft_model_.get()) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,

@@ -15,6 +15,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/draft_model.h"
 #include "engine/draft_steps.h"
 #include "engine/forced_runs.h"
 #include "engine/guide_compiler.h"
@@ -33,7 +34,8 @@ namespace kvasir {
 // without locks. With nothing to do the thread sleeps on the mailbox.
 class LocalEngine final : public Engine {
  public:
-  LocalEngine(const EngineConfig& config, LoadedModel loaded);
+  // `draft_model`: null where there is none.
+  LocalEngine(const EngineConfig& config, LoadedModel loaded, std::unique_ptr<DraftModel> draft_model);
   ~LocalEngine() override;
 
   const ModelInfo& model_info() const override { return loaded_.info; }
@@ -102,6 +104,7 @@ class LocalEngine final : public Engine {
   TablePrefault table_prefault_;
   std::vector<runtime::SamplingTask> tasks_;
   ForcedRuns forced_runs_;  // of the step
+  std::unique_ptr<DraftModel> draft_model_;
   DraftSteps draft_steps_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;

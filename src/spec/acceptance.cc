@@ -21,7 +21,8 @@ std::size_t Acceptance::bucket_of(std::int32_t match_length) {
 
 double Acceptance::estimate(std::int32_t match_length) const {
   const std::size_t bucket = bucket_of(match_length);
-  const double prior = prior_ != nullptr ? prior_->estimate(match_length) : kTypicalShares.at(bucket);
+  const double typical = share_ > 0.0 ? share_ : kTypicalShares.at(bucket);
+  const double prior = prior_ != nullptr ? prior_->estimate(match_length) : typical;
   const Counts& counts = counts_.at(bucket);
   return (counts.num_right + kWeightOfPrior * prior) / (counts.num_all + kWeightOfPrior);
 }

@@ -14,6 +14,8 @@ class Acceptance {
  public:
   // Null: nothing is known before. `prior` outlives this.
   explicit Acceptance(const Acceptance* prior = nullptr) : prior_(prior) {}
+  // Before anything is known each guess is as likely to be right.
+  explicit Acceptance(double share) : share_(share) {}
 
   // The probability that the guess is right when all before it are.
   double estimate(std::int32_t match_length) const;
@@ -27,7 +29,8 @@ class Acceptance {
   };
   static std::size_t bucket_of(std::int32_t match_length);
 
-  const Acceptance* prior_;
+  const Acceptance* prior_ = nullptr;
+  double share_ = 0.0;  // 0: by length, as is typical
   std::array<Counts, kNumBuckets> counts_{};
 };
 

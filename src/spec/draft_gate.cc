@@ -4,7 +4,25 @@
 
 namespace kvasir::spec {
 
-std::span<const std::int32_t> DraftGate::choose(std::span<const Survival> streams) {
+namespace {
+
+constexpr double kExpectedPassShare = 0.2;  // of a step, before a pass was seen
+
+}  // namespace
+
+// The time of a pass over that of a step without guesses.
+double DraftGate::pass_share(std::int32_t num_streams) const {
+  return pass_ms_ == 0.0 ? kExpectedPassShare : pass_ms_ / costs_.base_ms(num_streams);
+}
+
+void DraftGate::observe_passes(std::int32_t num_passes, double milliseconds) {
+  if (num_passes == 0) return;
+  const double told = milliseconds / num_passes;
+  // Passes that also read a text take longer.
+  pass_ms_ = pass_ms_ == 0.0 ? told : pass_ms_ + (std::min(told, 2.0 * pass_ms_) - pass_ms_) / 8;
+}
+
+std::span<const std::int32_t> DraftGate::choose(std::span<const Stream> streams) {
   const auto num_streams = static_cast<std::int32_t>(streams.size());
   chosen_.assign(streams.size(), 0);
   if (num_streams == 0 || num_streams > RowCosts::kMaxStreams) return chosen_;
@@ -17,20 +35,24 @@ std::span<const std::int32_t> DraftGate::choose(std::span<const Survival> stream
   std::vector<std::int32_t> taken(streams.size(), 0);
   double num_expected = num_streams;
   double best = num_expected;  // tokens for the time of a step without guesses
+  std::int32_t num_passes = 0;
   for (std::int32_t num_guesses = 1; num_guesses <= RowCosts::kMaxGuesses; ++num_guesses) {
     std::size_t next = 0;
     double most = 0.0;
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const auto depth = static_cast<std::size_t>(taken[i]);
-      if (depth < streams[i].size() && streams[i][depth] > most) {
-        most = streams[i][depth];
+      const std::vector<double>& survival = streams[i].survival;
+      if (depth < survival.size() && survival[depth] > most) {
+        most = survival[depth];
         next = i;
       }
     }
     if (most <= 0.0) break;
     ++taken[next];
     num_expected += most;
-    const double worth = num_expected / costs_.ratio(num_streams, num_guesses);
+    if (streams[next].needs_passes) num_passes = std::max(num_passes, taken[next]);
+    const double passes = num_passes == 0 ? 0.0 : num_passes * pass_share(num_streams);
+    const double worth = num_expected / (costs_.ratio(num_streams, num_guesses) + passes);
     if (worth <= best) continue;
     best = worth;
     chosen_ = taken;
@@ -39,7 +61,7 @@ std::span<const std::int32_t> DraftGate::choose(std::span<const Survival> stream
 }
 
 void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
-                        double milliseconds) {
+                        double milliseconds, double draft_ms) {
   if (num_streams < 1 || num_streams > RowCosts::kMaxStreams) return;
   costs_.observe(num_streams, num_guesses, milliseconds);
   if (num_guesses == 0) {
@@ -49,7 +71,7 @@ void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std:
   ++num_since_plain_;
   if (costs_.base_ms(num_streams) == 0.0) return;
   num_tokens_ += num_tokens;
-  num_plain_tokens_ += num_streams * milliseconds / costs_.base_ms(num_streams);
+  num_plain_tokens_ += num_streams * (milliseconds + draft_ms) / costs_.base_ms(num_streams);
   if (++num_judged_ == kJudgedSteps) judge();
 }
 

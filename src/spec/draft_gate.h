@@ -15,14 +15,19 @@ namespace kvasir::spec {
 // Thread safety: none.
 class DraftGate {
  public:
-  // Of each stream how likely its first guess is to be right, its first two, ...; descending.
-  using Survival = std::vector<double>;
+  struct Stream {
+    // How likely its first guess is to be right, its first two, ...; descending.
+    std::vector<double> survival;
+    bool needs_passes = false;  // a model has to make its guesses, in a pass for each
+  };
 
   // How many guesses of each stream run. All 0 where none pays, in each kPlainEvery-th step, and while it sleeps.
-  std::span<const std::int32_t> choose(std::span<const Survival> streams);
-  // What a step brought in which these streams ran one token each, and their guesses.
-  void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
-               double milliseconds);
+  std::span<const std::int32_t> choose(std::span<const Stream> streams);
+  // What a step brought in which these streams ran one token each, and their guesses, which had taken draft_ms to make.
+  void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens, double milliseconds,
+               double draft_ms = 0.0);
+  // The passes of a model took so long.
+  void observe_passes(std::int32_t num_passes, double milliseconds);
 
   void forget_bases() { costs_.forget_bases(); }
 
@@ -35,8 +40,10 @@ class DraftGate {
   static constexpr std::int32_t kLeastSleep = 256, kMostSleep = 16'384;
 
   void judge();
+  double pass_share(std::int32_t num_streams) const;
 
   RowCosts costs_;
+  double pass_ms_ = 0.0;  // of a model that guesses; 0: not known yet
   std::vector<std::int32_t> chosen_;
   std::int32_t num_since_plain_ = 0;
   // Of the steps with guesses since the last judgement: their tokens, and how many those times would have brought without.

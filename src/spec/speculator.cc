@@ -11,12 +11,17 @@ constexpr double kLeastSurvival = 0.02;  // what no row costs less than
 // A prompt's last tokens stand before the answer. All chats end with the same few, so the question has to be there too.
 constexpr std::size_t kKeptPromptTokens = 24;
 constexpr std::size_t kMostKeptTokens = 4096;  // of an answer
+// Each so many sequences one that gives the model another chance.
+constexpr std::uint32_t kTryModelEvery = 8;
 
 }  // namespace
 
 void Speculator::begin(SequenceId id, const Beginning& beginning) {
   Guessed& sequence = sequences_[id];
   for (std::size_t i = 0; i < typical_.size(); ++i) sequence.acceptance.at(i) = Acceptance(&typical_.at(i));
+  if (++num_begun_ % kTryModelEvery == 0) {
+    sequence.acceptance.at(static_cast<std::size_t>(Source::kModel)) = Acceptance(&untried_model_);
+  }
   sequence.text.append(beginning.predicted);
   sequence.text.append(beginning.tokens);
   if (beginning.answer_namespace) {
@@ -55,46 +60,72 @@ void Speculator::advance(SequenceId id, std::span<const TokenId> tokens, std::in
 // The match whose next guess is the likelier one.
 SuffixIndex::Match Speculator::find_match(Guessed& sequence) const {
   const SuffixIndex::Match own = sequence.text.longest_match();
-  sequence.source = Guessed::Source::kText;
+  sequence.source = Source::kText;
   if (sequence.answers == nullptr) return own;
   const SuffixIndex::Match other = sequence.answers->longest_match(sequence.text.tokens());
   if (other.length == 0) return own;
-  const auto& [of_text, of_answers] = sequence.acceptance;
-  if (own.length > 0 && of_text.estimate(own.length) >= of_answers.estimate(other.length)) return own;
-  sequence.source = Guessed::Source::kAnswers;
+  const Acceptance& of_text = acceptance_of(sequence, Source::kText);
+  if (own.length > 0 && of_text.estimate(own.length) >= acceptance_of(sequence, Source::kAnswers).estimate(other.length)) {
+    return own;
+  }
+  sequence.source = Source::kAnswers;
   return other;
 }
 
-std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceId> streams) {
+// Its first guess is likelier to be right than that of the source at hand.
+bool Speculator::prefers_model(const Guessed& sequence) const {
+  if (sequence.match_length == 0) return true;
+  return acceptance_of(sequence, Source::kModel).estimate(1) >
+         acceptance_of(sequence, sequence.source).estimate(sequence.match_length);
+}
+
+// Of the guesses that the source can make; those of a text or an answer become the sequence's.
+void Speculator::add_survival(Guessed& sequence, SuffixIndex::Match match, std::vector<double>& survival) {
+  if (sequence.source == Source::kAnswers) sequence.answers->continue_match(match, kMaxGuesses, sequence.draft);
+  const std::int32_t most =
+      sequence.source == Source::kAnswers ? static_cast<std::int32_t>(sequence.draft.size()) : kMaxGuesses;
+  const Acceptance& acceptance = acceptance_of(sequence, sequence.source);
+  double chance = 1.0;
+  for (std::int32_t depth = 0; depth < most; ++depth) {
+    chance *= acceptance.estimate(sequence.match_length + depth);
+    if (chance < kLeastSurvival) break;
+    survival.push_back(chance);
+  }
+  if (sequence.source == Source::kText) {
+    sequence.text.continue_match(match, static_cast<std::int32_t>(survival.size()), sequence.draft);
+  }
+}
+
+std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceId> streams, bool may_ask_model) {
   drafts_.clear();
-  survival_.resize(streams.size());
+  chances_.resize(streams.size());
   if (std::ssize(streams) > RowCosts::kMaxStreams) return drafts_;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    survival_[i].clear();
+    DraftGate::Stream& stream = chances_[i];
+    stream.survival.clear();
+    stream.needs_passes = false;
     const auto found = sequences_.find(streams[i]);
     if (found == sequences_.end() || gate_.is_asleep()) continue;
     Guessed& sequence = found->second;
     sequence.draft.clear();
     const SuffixIndex::Match match = find_match(sequence);
     sequence.match_length = match.length;
-    if (match.length == 0) continue;
-    const bool is_own = sequence.source == Guessed::Source::kText;
-    if (!is_own) sequence.answers->continue_match(match, kMaxGuesses, sequence.draft);
-    const std::int32_t most = is_own ? kMaxGuesses : static_cast<std::int32_t>(sequence.draft.size());
-    const Acceptance& acceptance = sequence.acceptance.at(static_cast<std::size_t>(sequence.source));
-    double survival = 1.0;
-    for (std::int32_t depth = 0; depth < most; ++depth) {
-      survival *= acceptance.estimate(match.length + depth);
-      if (survival < kLeastSurvival) break;
-      survival_[i].push_back(survival);
+    if (has_model_ && may_ask_model && prefers_model(sequence)) {
+      sequence.source = Source::kModel;
+      sequence.match_length = 1;
+      stream.needs_passes = true;
     }
-    if (is_own) sequence.text.continue_match(match, static_cast<std::int32_t>(survival_[i].size()), sequence.draft);
+    if (sequence.match_length > 0) add_survival(sequence, match, stream.survival);
   }
-  const std::span<const std::int32_t> chosen = gate_.choose(survival_);
+  const std::span<const std::int32_t> chosen = gate_.choose(chances_);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (chosen[i] == 0) continue;
-    const std::vector<TokenId>& draft = sequences_.at(streams[i]).draft;
-    drafts_.push_back({streams[i], i, std::span(draft).first(static_cast<std::size_t>(chosen[i]))});
+    const Guessed& sequence = sequences_.at(streams[i]);
+    if (sequence.source == Source::kModel) {
+      drafts_.push_back({.id = streams[i], .stream = i, .token_ids = {}, .num_wanted = chosen[i]});
+    } else {
+      drafts_.push_back({streams[i], i, std::span(sequence.draft).first(static_cast<std::size_t>(chosen[i]))});
+    }
   }
   return drafts_;
 }

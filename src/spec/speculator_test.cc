@@ -65,6 +65,50 @@ TEST(Speculator, GuessesNothingWithoutAMatchOrOfAnUnknownSequence) {
   EXPECT_TRUE(speculator.propose(std::vector{kOne, kTwo}).empty());
 }
 
+TEST(Speculator, AsksTheModelWhereTheTextSaysNothing) {
+  Speculator speculator(/*has_model=*/true);
+  speculator.begin(kOne, {.tokens = std::vector<TokenId>{1, 2, 3, 4, 5}});
+  learn_times(speculator, 1);
+  speculator.observe_passes(1, 0.5);
+  EXPECT_TRUE(speculator.propose(std::vector{kOne}).empty());
+  const auto drafts = speculator.propose(std::vector{kOne}, /*may_ask_model=*/true);
+  ASSERT_EQ(drafts.size(), 1U);
+  EXPECT_TRUE(drafts[0].token_ids.empty());
+  EXPECT_GT(drafts[0].num_wanted, 0);
+  EXPECT_EQ(speculator.source_of(kOne), Speculator::Source::kModel);
+}
+
+TEST(Speculator, ASureTextGoesBeforeTheModel) {
+  Speculator speculator(/*has_model=*/true);
+  std::vector<TokenId> tokens(40);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i % 20);
+  speculator.begin(kOne, {.tokens = tokens});
+  learn_times(speculator, 1);
+  const auto drafts = speculator.propose(std::vector{kOne}, /*may_ask_model=*/true);
+  ASSERT_EQ(drafts.size(), 1U);
+  EXPECT_EQ(drafts[0].num_wanted, 0);
+  EXPECT_EQ(drafts[0].token_ids[0], 0);
+}
+
+TEST(Speculator, AModelThatIsSeldomRightIsAskedSeldom) {
+  Speculator speculator(/*has_model=*/true);
+  int num_asked_late = 0;
+  TokenId fresh = 100;
+  for (int sequence = 0; sequence < 40; ++sequence) {
+    speculator.begin(kOne, {.tokens = std::vector<TokenId>{1, 2, 3, 4, 5}});
+    learn_times(speculator, 1);
+    for (int i = 0; i < 20; ++i) {
+      const auto drafts = speculator.propose(std::vector{kOne}, /*may_ask_model=*/true);
+      const std::int32_t num_guesses = drafts.empty() ? 0 : drafts[0].num_wanted;
+      if (sequence >= 20) num_asked_late += num_guesses > 0 ? 1 : 0;
+      speculator.advance(kOne, std::vector{++fresh}, num_guesses, 0);
+    }
+    speculator.end(kOne);
+  }
+  EXPECT_GT(num_asked_late, 0) << "it has another chance now and then";
+  EXPECT_LT(num_asked_late, 60);
+}
+
 TEST(Speculator, ATextWhoseGuessesAreWrongIsGuessedNoMore) {
   Speculator speculator;
   std::vector<TokenId> text = {1, 2, 3, 1, 2};

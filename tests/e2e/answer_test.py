@@ -19,7 +19,7 @@ class Run(CommandLineTest):
     def test_json_has_every_field(self):
         answer = self.answer("Hello", "--temperature", "0")
         self.assertEqual(list(answer), ["model", "device", "prompt_tokens", "completion_tokens", "text", "token_ids",
-                                        "finish_reason", "timing", "memory"])
+                                        "finish_reason", "timing", "memory", "speculation"])
         self.assertEqual(answer["model"], LLAMA)
         self.assertEqual(len(answer["token_ids"]), answer["completion_tokens"])
         self.assertIn(answer["finish_reason"], ["stop", "length"])
@@ -27,6 +27,24 @@ class Run(CommandLineTest):
                          ["load_ms", "packed_cache", "ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s"])
         self.assertGreater(answer["timing"]["ttft_ms"], 0)
         self.assertGreater(answer["memory"]["peak_bytes"], answer["memory"]["kv_bytes"])
+
+    def test_a_draft_model_changes_no_token(self):
+        words = ["run", LLAMA, "Hello, hello", "--temperature", "0", "--max-tokens", "80", "--ignore-eos"]
+        plain, drafted = self.json(*words, "--speculate", "off"), self.json(*words, "--draft-model", LLAMA)
+        self.assertEqual(plain["token_ids"], drafted["token_ids"])
+        self.assertNotIn("speculation", plain)
+        said = drafted["speculation"]
+        self.assertEqual(list(said), ["steps", "drafted", "accepted", "tokens_per_step", "drafters"])
+        self.assertEqual(said["steps"], 80 - said["accepted"])
+        self.assertEqual(said["drafted"], sum(one["drafted"] for one in said["drafters"]))
+
+    def test_a_draft_model_that_cannot_guess_is_refused(self):
+        for words, line in (((GEMMA,), b"draft model: its tokens are not the model's: token 0 is "),
+                            (("no-such-model",), b"no-such-model"), ((LLAMA, "--speculate", "off"), b"--speculate off")):
+            said = self.kvasir("run", LLAMA, "Hello", "--draft-model", *words, expect=None)
+            self.assertEqual(2, said.returncode, words)
+            self.assertIn(line, said.stderr)
+            self.assertEqual(1, said.stderr.count(b"\n"), said.stderr)
 
     def test_text_is_the_same_with_and_without_json(self):
         answer = self.answer("Hello", "--temperature", "0")

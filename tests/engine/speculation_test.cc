@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct Setting {
   std::int32_t max_num_seqs = 4;
   std::int32_t chunk_tokens = 0;
   std::int64_t kv_cache_tokens = 4096;
+  std::int32_t max_num_batched_tokens = 0;
 };
 
 std::vector<Setting> settings() {
@@ -32,6 +35,7 @@ std::vector<Setting> settings() {
           {.name = "one at a time", .max_num_seqs = 1},
           {.name = "chunks of 16", .kv_type = KvCacheType::kF16, .chunk_tokens = 16},
           {.name = "preempted", .kv_type = KvCacheType::kF32, .max_num_seqs = 8, .kv_cache_tokens = 640},
+          {.name = "small steps", .max_num_batched_tokens = 24},
           {.name = "many", .max_num_seqs = 16}};
 }
 
@@ -40,16 +44,22 @@ std::string real_model() {
   return path == nullptr ? "" : path;
 }
 
-std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates) {
+std::string path_of(const std::string& model) {
+  return std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf";
+}
+
+// `draft_model`: empty for none.
+std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates,
+                                  const std::string& draft_model = {}) {
   EngineConfig config;
-  config.model_path = real_model().empty()
-                          ? std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf"
-                          : real_model();
+  config.model_path = real_model().empty() ? path_of(model) : real_model();
+  if (speculates && !draft_model.empty()) config.draft_model_path = path_of(draft_model);
   config.num_threads = 2;
   config.kv_cache_type = setting.kv_type;
   config.max_num_seqs = setting.max_num_seqs;
   config.max_chunk_tokens = setting.chunk_tokens;
   config.kv_cache_tokens = setting.kv_cache_tokens;
+  config.max_num_batched_tokens = setting.max_num_batched_tokens;
   config.speculates = speculates;
   auto engine = Engine::load(config);
   EXPECT_TRUE(engine) << engine.error().message;
@@ -133,11 +143,11 @@ void expect_same(const Answer& guessed, const Answer& plain) {
 class Speculation : public ::testing::TestWithParam<const char*> {
  protected:
   // With guesses as without, whatever the setting.
-  void compare(std::vector<Request> (*make_requests)(), std::int64_t least_right = 20) {
-    std::int64_t num_guesses = 0, num_right = 0;
+  void compare(std::vector<Request> (*make_requests)(), std::int64_t least_right = 20, const std::string& draft_model = {}) {
+    std::int64_t num_guesses = 0, num_right = 0, num_by_model = 0;
     for (const Setting& setting : settings()) {
       SCOPED_TRACE(setting.name);
-      const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true);
+      const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true, draft_model);
       for (int round = 0; round < 2; ++round) {  // the second finds its prompts cached
         const std::vector<Answer> wanted = generate(*plain, make_requests());
         const std::vector<Answer> answers = generate(*guessing, make_requests());
@@ -150,12 +160,14 @@ class Speculation : public ::testing::TestWithParam<const char*> {
       const EngineStats stats = stats_after(*guessing, 2 * std::ssize(make_requests()));
       num_guesses += stats.num_draft_tokens;
       num_right += stats.num_draft_tokens_accepted;
+      num_by_model += stats.num_model_draft_tokens;
     }
     RecordProperty("num_guesses", std::to_string(num_guesses));
     RecordProperty("num_right", std::to_string(num_right));
     EXPECT_GT(num_guesses, 100) << "or nothing was tested";
     EXPECT_GE(num_right, least_right);
     EXPECT_GE(num_guesses, num_right);
+    EXPECT_EQ(num_by_model > 0, !draft_model.empty());
   }
 };
 
@@ -164,6 +176,33 @@ TEST_P(Speculation, ChangesNoTokenAndNoLogProbability) { compare(requests); }
 TEST_P(Speculation, ChangesNothingWhereGuessesAreWrong) { compare(misled_requests, 0); }
 
 TEST_P(Speculation, ChangesNothingUnderGuides) { compare(guided_requests); }
+
+// The model guesses for itself, so it is right where the answer is greedy.
+TEST_P(Speculation, ChangesNothingWithADraftModel) { compare(requests, 20, GetParam()); }
+
+TEST_P(Speculation, ChangesNothingUnderGuidesWithADraftModel) { compare(guided_requests, 20, GetParam()); }
+
+// Its weights are others, so it is seldom right.
+TEST_P(Speculation, ChangesNothingWithABadDraftModel) {
+  const std::map<std::string_view, std::string> others = {{"llama-f32", "qwen3moe-q4_0"},
+                                                          {"llama-q4_k", "gemma4-q4_0"},
+                                                          {"qwen3moe-q4_0", "llama-f32"},
+                                                          {"gemma3-q5_0", "llama-q4_k"},
+                                                          {"gemma4-q4_0", "gemma3-q5_0"}};
+  compare(requests, 0, others.at(GetParam()));
+}
+
+TEST(SpeculationModel, ADraftModelHasTheModelsTokens) {
+  EngineConfig config;
+  config.model_path = path_of("llama-f32");
+  config.draft_model_path = path_of("gemma3-q5_0");
+  config.speculates = true;
+  const auto engine = Engine::load(config);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(engine.error().message,
+            "draft model: its tokens are not the model's: token 0 is \"<pad>\" there and \"<|endoftext|>\" in the model");
+}
 
 INSTANTIATE_TEST_SUITE_P(Models, Speculation,
                          ::testing::Values("llama-f32", "llama-q4_k", "qwen3moe-q4_0", "gemma3-q5_0",

@@ -29,6 +29,9 @@ Status Listener::open(const std::string& host, std::uint16_t port) {
   if (!error) acceptor_.bind(wanted, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (!error) endpoint_ = acceptor_.local_endpoint(error);
+  if (error == boost::system::errc::address_not_available) {
+    return make_error(ErrorKind::kMachine, fmt::format("--host {}: this machine has no such address", host), "host");
+  }
   if (error) {
     return make_error(ErrorKind::kMachine,
                       fmt::format("cannot listen on {} port {}: {}", host, port, error.message()), "port");

@@ -1,0 +1,200 @@
+#include "engine/draft_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/process_memory.h"
+#include "engine/part_configs.h"
+#include "text/tokenizer.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::int32_t kMaxSequences = 16;         // with more streams nothing is guessed
+constexpr std::int64_t kCacheTokens = 16 * 1024;  // of all sequences
+
+EngineConfig draft_config(const EngineConfig& config) {
+  EngineConfig own = config;
+  own.model_path = config.draft_model_path;
+  own.draft_model_path.clear();
+  own.max_model_len_tokens = 0;  // its own
+  own.max_num_seqs = std::min(config.max_num_seqs, kMaxSequences);
+  own.kv_cache_tokens = kCacheTokens;
+  own.reserved_bytes = 0;
+  own.kv_disk_bytes = 0;
+  own.kv_journal = nullptr;
+  own.kv_calibration = false;
+  own.prefix_cache = false;
+  own.prefill_only = false;
+  own.public_prefixes.clear();
+  own.chat_template.clear();
+  own.speculates = false;
+  return own;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftModel>> DraftModel::load(const EngineConfig& config, const LoadProgress& progress) {
+  KVASIR_TRY(LoadedModel loaded, load_model_file(draft_config(config), progress));
+  if (loaded.info.is_encoder) {
+    return make_error(ErrorKind::kUsage, fmt::format("draft model: {} is an encoder, which generates nothing",
+                                                     printable_line(loaded.info.name)));
+  }
+  return std::make_unique<DraftModel>(std::move(loaded));
+}
+
+DraftModel::DraftModel(LoadedModel loaded)
+    : loaded_(std::move(loaded)),
+      kv_(kv_config(loaded_.settings, loaded_)),
+      runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
+              loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows) {
+  greedy_.temperature = 0.0f;
+}
+
+std::int64_t DraftModel::num_bytes() const {
+  return loaded_.memory.weight_bytes + loaded_.memory.workspace_bytes + loaded_.memory.kv_bytes;
+}
+
+// A padding of other length at the end is no difference.
+Status DraftModel::check_tokens(const text::Tokenizer* target) const {
+  if (target == nullptr || loaded_.tokenizer == nullptr) return {};
+  const text::Vocab& own = loaded_.tokenizer->vocab();
+  const text::Vocab& other = target->vocab();
+  for (TokenId id = 0; id < std::min(own.num_tokens(), other.num_tokens()); ++id) {
+    if (own.text(id) == other.text(id)) continue;
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("draft model: its tokens are not the model's: token {} is \"{}\" there and \"{}\" in the model",
+                                  id, printable_line(own.text(id)), printable_line(other.text(id))));
+  }
+  return {};
+}
+
+// Whether the model can read the text. What is computed of it stays.
+bool DraftModel::follow(const Asked& asked, Followed& followed) {
+  const auto vocab_size = static_cast<TokenId>(loaded_.info.vocab_size);
+  const auto [kept, wanted] = std::ranges::mismatch(followed.tokens, asked.tokens);
+  if (std::any_of(wanted, asked.tokens.end(), [&](TokenId token) { return token >= vocab_size; })) return false;
+  const auto num_kept = static_cast<std::int32_t>(kept - followed.tokens.begin());
+  followed.tokens.assign(asked.tokens.begin(), asked.tokens.end());
+  // The last token is computed anew when it is there: its logits are wanted.
+  followed.num_computed = std::min({followed.num_computed, num_kept, static_cast<std::int32_t>(asked.tokens.size()) - 1});
+  return true;
+}
+
+bool DraftModel::make_room(Followed& followed, std::int32_t num_tokens) {
+  if (num_tokens > loaded_.info.max_model_len_tokens) return false;
+  if (kv_.allocate(followed.kv, num_tokens)) return true;
+  forget_others();
+  return kv_.allocate(followed.kv, num_tokens);
+}
+
+// Sequences that take no part in this call.
+void DraftModel::forget_others() {
+  for (auto it = followed_.begin(); it != followed_.end();) {
+    const auto is_reading = [&](const Reader& reader) { return reader.followed == &it->second; };
+    if (std::ranges::any_of(readers_, is_reading)) {
+      ++it;
+      continue;
+    }
+    kv_.free(it->second.kv);
+    it = followed_.erase(it);
+  }
+}
+
+void DraftModel::add_reader(Asked& asked, std::int32_t& rows_left) {
+  const auto [found, is_new] = followed_.try_emplace(asked.id);
+  Followed& followed = found->second;
+  if (is_new) {
+    followed.kv = kv_.open(std::string_view(), /*use_prefix_cache=*/false, static_cast<std::int32_t>(asked.tokens.size()));
+  }
+  const std::size_t place = readers_.size();
+  readers_.push_back({.asked = &asked, .followed = &followed});
+  const bool can_read = follow(asked, followed);
+  const std::int32_t num_missing = static_cast<std::int32_t>(followed.tokens.size()) - followed.num_computed;
+  const std::int32_t num_rows = std::min(num_missing, rows_left);
+  const std::int32_t num_guesses = num_rows == num_missing ? asked.num_guesses : 0;
+  if (!can_read || num_rows == 0 || !make_room(followed, followed.num_computed + num_rows + num_guesses)) {
+    readers_.pop_back();
+    if (is_new || !can_read) end(asked.id);
+    return;
+  }
+  readers_[place].num_rows = num_rows;
+  rows_left -= num_rows;
+}
+
+void DraftModel::guess(std::span<Asked> asked) {
+  readers_.clear();
+  std::int32_t rows_left = loaded_.settings.max_num_batched_tokens;
+  for (Asked& one : asked) {
+    one.guesses.clear();
+    if (one.num_guesses > 0) add_reader(one, rows_left);
+  }
+  while (!readers_.empty()) {
+    run_pass();
+    take_results();
+  }
+}
+
+void DraftModel::run_pass() {
+  output_.sequences.clear();
+  output_.num_tokens = 0;
+  tasks_.assign(readers_.size(), {.params = &greedy_, .allowed = sampling::AllowedTokens::all()});
+  for (const Reader& reader : readers_) {
+    const Followed& followed = *reader.followed;
+    const auto num_tokens = static_cast<std::int32_t>(followed.tokens.size());
+    const bool is_whole = followed.num_computed + reader.num_rows == num_tokens;
+    output_.sequences.push_back({.id = reader.asked->id,
+                                 .history = followed.tokens,
+                                 .num_prompt_tokens = num_tokens,
+                                 .first_position = followed.num_computed,
+                                 .num_tokens = reader.num_rows,
+                                 .first_logits_row = reader.num_rows - (is_whole ? 1 : 0),
+                                 .samples = is_whole,
+                                 .block_tables = followed.kv.tables,
+                                 .scores = {}});
+    output_.num_tokens += reader.num_rows;
+  }
+  output_.num_whole = output_.sequences.size();
+  output_.conversions = &kv_.cells().conversions();
+  const std::span<runtime::SequenceResult> results = runner_.run(output_, tasks_);
+  kv_.forget_conversions();
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    if (results[i].error) readers_[i].asked->num_guesses = 0;  // not a number: whatever was guessed is
+  }
+}
+
+// Readers that have all their guesses, or that have to read on in another call, leave.
+void DraftModel::take_results() {
+  const sched::ModelStepResult& sampled = runner_.sampled();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    Reader& reader = readers_[i];
+    Followed& followed = *reader.followed;
+    followed.num_computed += reader.num_rows;
+    reader.num_rows = 0;
+    const auto num_text_tokens = static_cast<std::int32_t>(reader.asked->tokens.size());
+    if (followed.num_computed <= num_text_tokens) kv_.commit(followed.kv, followed.tokens, followed.num_computed);
+    if (sampled.num_tokens[i] == 0) continue;
+    const TokenId token = sampled.tokens[next++].token;
+    std::vector<TokenId>& guesses = reader.asked->guesses;
+    if (std::cmp_greater_equal(guesses.size(), reader.asked->num_guesses)) continue;
+    guesses.push_back(token);
+    if (std::cmp_equal(guesses.size(), reader.asked->num_guesses)) continue;
+    followed.tokens.push_back(token);
+    reader.num_rows = 1;
+  }
+  std::erase_if(readers_, [](const Reader& reader) { return reader.num_rows == 0; });
+}
+
+void DraftModel::end(SequenceId id) {
+  const auto found = followed_.find(id);
+  if (found == followed_.end()) return;
+  kv_.free(found->second.kv);
+  followed_.erase(found);
+}
+
+}  // namespace kvasir
