@@ -34,6 +34,13 @@ class StepTurn;
 // multiple of 64), or floats.
 enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 
+// Changes a model's weights for the requests that name it (Hu et al. 2021, "LoRA").
+struct AdapterConfig {
+  std::string name;
+  std::string path;  // a folder of PEFT or a GGUF file
+  float scale = 1.0f;
+};
+
 struct EngineConfig {
   std::string model_path;                 // a .gguf file, or a folder with config.json and safetensors
   std::string model_name = {};            // the user's name for it, for the KV log; empty: the file's own
@@ -96,6 +103,8 @@ struct EngineConfig {
   bool speculates = false;
   // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
   std::string draft_model_path = {};
+  // Adapters (LoRA) that requests may name.
+  std::vector<AdapterConfig> adapters = {};
   std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
@@ -118,6 +127,7 @@ struct KvGroupInfo {
 };
 
 struct ModelInfo {
+  std::vector<std::string> adapters;  // that requests may name
   std::string name;  // general.name, printable
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"

@@ -64,6 +64,7 @@ struct Request {
   std::optional<Guide> guide = {};
   // The guide as Engine::prepare_guide() gave it; null: submit() compiles it.
   CompiledGuide compiled_guide = {};
+  std::string adapter = {};     // one of ModelInfo::adapters; empty: the model as it is
   std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)

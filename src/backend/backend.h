@@ -47,6 +47,14 @@ struct MatmulOp {
   Rows tile_maxima = {};
 };
 
+// What an adapter adds to one matrix: outputs += b (a inputs).
+struct AdapterPart {
+  const Matrix* weight = nullptr;
+  std::int32_t rank = 0;
+  std::span<const float> a;  // [rank, row_length]
+  std::span<const float> b;  // [num_rows, rank]
+};
+
 enum class Gate : std::uint8_t {
   kSilu,
   kGeluTanh,
@@ -188,6 +196,11 @@ class Backend {
   virtual Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) = 0;
   // Once the matrices of the experts are made.
   virtual Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) = 0;
+  // Adapters will be made, which read inputs as floats. Before make_activation().
+  virtual void expect_adapters() {}
+  // Adds to the products of matmul() and matmul_add() for the rows of slices that name it. The numbers are copied.
+  // Errors: kUnmet for a device that runs none, kMachine (memory).
+  virtual Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts);
   // For the cells of all layer groups.
   virtual Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) = 0;
 

@@ -35,4 +35,11 @@ class Activation {
   virtual ~Activation() = default;
 };
 
+// Additions of low rank to matrices (Hu et al. 2021, "LoRA"), in the device's own packing.
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+  std::int64_t num_bytes = 0;
+};
+
 }  // namespace kvasir::backend

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/printable.h"
@@ -127,6 +131,16 @@ void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::str
                   "A small model with the same tokens that guesses too, where that is faster: the same answer");
 }
 
+void add_adapter_options(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--lora", options.adapters,
+                  "An adapter: PATH or NAME=PATH of a PEFT folder or a GGUF file; again for more")
+      ->take_all()
+      ->expected(1);
+  verb.add_option("--lora-scale", options.adapter_scales, "A factor on the adapters' changes: S, or NAME=S for one")
+      ->take_all()
+      ->expected(1);
+}
+
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--chat-template", options.chat_template_file,
                   "Jinja chat template file to use instead of the model's own");
@@ -203,6 +217,52 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
 }
 
+namespace {
+
+// "NAME=REST"; without a name it is empty.
+std::pair<std::string, std::string> named(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t slash = text.find('/');
+  if (equals == text.npos || slash < equals) return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Status scale_adapters(const std::vector<std::string>& scales, std::vector<AdapterConfig>& adapters) {
+  for (const std::string& text : scales) {
+    const auto [name, number] = named(text);
+    float scale = 0.0f;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), scale);
+    if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(scale)) {
+      return make_error(ErrorKind::kUsage, fmt::format("--lora-scale {}: it is no number", printable_line(text)), "lora-scale");
+    }
+    bool is_known = name.empty();
+    for (AdapterConfig& adapter : adapters) {
+      if (!name.empty() && adapter.name != name) continue;
+      adapter.scale = scale;
+      is_known = true;
+    }
+    if (is_known) continue;
+    return make_error(ErrorKind::kUsage, fmt::format("--lora-scale {}: no adapter is called so", printable_line(text)), "lora-scale");
+  }
+  return {};
+}
+
+Result<std::vector<AdapterConfig>> adapters_of(const EngineOptions& options) {
+  std::vector<AdapterConfig> adapters;
+  for (const std::string& text : options.adapters) {
+    auto [name, path] = named(text);
+    if (name.empty()) name = std::filesystem::path(path).lexically_normal().stem().string();
+    if (name.empty() || path.empty()) {
+      return make_error(ErrorKind::kUsage, fmt::format("--lora {}: it must be PATH or NAME=PATH", printable_line(text)), "lora");
+    }
+    adapters.push_back({.name = name, .path = path});
+  }
+  KVASIR_CHECKED(scale_adapters(options.adapter_scales, adapters));
+  return adapters;
+}
+
+}  // namespace
+
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
   EngineConfig config;
   config.num_threads = globals.threads;
@@ -231,6 +291,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
     config.kv_disk_bytes = *bytes;
   }
   config.kv_disk_directory = options.kv_disk_dir;
+  KVASIR_TRY(config.adapters, adapters_of(options));
   config.fast = options.fast;
   config.quantize = options.quantize;
   if (!options.add_special_tokens.empty()) config.add_special_tokens = options.add_special_tokens == "yes";

@@ -23,6 +23,8 @@ struct EngineOptions {
   std::string device;            // empty: the processor
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
   std::string draft_model;        // a name or a path; empty: none
+  std::vector<std::string> adapters;        // [NAME=]PATH
+  std::vector<std::string> adapter_scales;  // [NAME=]S
   std::string quantize;  // empty: weights stay as they are
   std::string packed_cache;      // folder of packed copies; empty: the store's, for models in it
   bool no_packed_cache = false;
@@ -59,6 +61,8 @@ void add_kv_log_option(CLI::App& verb, std::string& path);
 // --device, --fast, --quantize, --add-special-tokens and --packed-cache: where the model runs, how its file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
 void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::string& by_default);
+// --lora and --lora-scale.
+void add_adapter_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);
 void add_prefill_only_option(CLI::App& verb, EngineOptions& options);

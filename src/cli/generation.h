@@ -29,6 +29,9 @@ using TextSink = std::function<void(std::string_view piece)>;
 // How many tokens of the prompt are computed, of how many.
 using PromptSink = std::function<void(std::int32_t computed_tokens, std::int32_t prompt_tokens)>;
 
+// The adapter that the model was loaded with; empty: none.
+std::string adapter_of(const Engine& engine);
+
 // Blocks until the request has ended; `on_text` runs on the calling thread, and so does `on_prompt` (may be
 // empty) now and then before the first text. One of `signals` cancels the request, which then ends with
 // kCancelled and what it had. Errors: as Engine::submit, and the request's own.

@@ -148,6 +148,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
     KVASIR_TRY(request.prompt_token_ids, encode_conversation(*session.engine, messages));
   }
   request.kv = options.kv;
+  request.adapter = adapter_of(*session.engine);
   request.guide = guide;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
@@ -192,6 +193,10 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
 Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_CHECKED(check_sampling(options.sampling));
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
+  if (config.adapters.size() > 1) {
+    return make_error(ErrorKind::kUsage, fmt::format("--lora: run answers with one adapter, {} are given", config.adapters.size()),
+                      "lora");
+  }
   KVASIR_TRY(const std::optional<Guide> guide, make_guide(options.guide));
   KVASIR_CHECKED(check_model_name(options.model));  // first: a prompt may wait for a pipe
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
@@ -255,6 +260,7 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
   add_speculate_option(*verb, options->engine, "auto");
+  add_adapter_options(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }

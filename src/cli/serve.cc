@@ -264,6 +264,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));
+  if (places.size() > 1 && !config.adapters.empty()) {
+    return make_error(ErrorKind::kUsage, fmt::format("--lora: it goes with one model, {} are served", places.size()), "lora");
+  }
+  for (const AdapterConfig& adapter : config.adapters) places.front().names.push_back(adapter.name);
   if (places.size() > 1 && !config.draft_model_path.empty()) {
     return make_error(ErrorKind::kUsage, fmt::format("--draft-model: it goes with one model, {} are served", places.size()),
                       "draft-model");
@@ -436,6 +440,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_kv_type_option(*verb, options->engine);
   add_weight_options(*verb, options->engine);
   add_speculate_option(*verb, options->engine, "auto");
+  add_adapter_options(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
   const auto print_reference = [] {

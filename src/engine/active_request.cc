@@ -60,6 +60,8 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
                                         std::int32_t expected_cached_tokens, sched::TimePoint now) {
   const Request& request = active.request;
   const SamplingParams& params = request.sampling;
+  kv::KvPolicySettings kv_policy = policy_settings(request.kv);
+  if (active.adapter != nullptr) kv_policy.weights_version = active.adapter->version;
   return {
       .request_id = active.id,
       .prompt_token_ids = request.prompt_token_ids,
@@ -69,7 +71,7 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
       .cache_namespace = request.cache_namespace,
       .use_prefix_cache = request.use_prefix_cache,
       .expected_cached_tokens = expected_cached_tokens,
-      .kv_policy = policy_settings(request.kv),
+      .kv_policy = kv_policy,
       .client_id = request.client_id,
       .want_prompt_logits = params.prompt_logprobs.has_value() ||
                             static_cast<bool>(request.logits_observer) || request.pooling != Pooling::kNone,

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/adapter_set.h"
 #include "engine/guided_choice.h"
 #include "engine/output_processor.h"
 #include "grammar/bitmask.h"
@@ -42,6 +43,7 @@ struct ActiveRequest {
   Request request;
   OutputSink sink;
   SequenceId first_sequence{};
+  const AdapterSet::Entry* adapter = nullptr;  // null: the model as it is
   std::uint64_t seed = 0;
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
   std::optional<grammar::TokenMask> allowed_tokens;  // with SamplingParams::allowed_token_ids

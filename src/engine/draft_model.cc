@@ -31,6 +31,7 @@ EngineConfig draft_config(const EngineConfig& config) {
   own.prefix_cache = false;
   own.prefill_only = false;
   own.public_prefixes.clear();
+  own.adapters.clear();
   own.chat_template.clear();
   own.speculates = false;
   return own;

@@ -1,7 +1,10 @@
 #include "engine/draft_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <string>
 
 namespace kvasir {
 
@@ -50,8 +53,9 @@ void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_gue
     speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
   } else if (!update.finish_reason) {
     const Request& asked = request.request;
-    std::optional<std::string_view> answer_namespace;
+    std::optional<std::string> answer_namespace;
     if (asked.use_prefix_cache) answer_namespace = asked.cache_namespace;
+    if (answer_namespace && request.adapter != nullptr) *answer_namespace += fmt::format("\n{:x}", request.adapter->version);
     speculator_.begin(update.id, {.predicted = asked.predicted_token_ids,
                                   .tokens = scheduler.sequences().at(update.id).token_ids,
                                   .num_prompt_tokens = asked.prompt_token_ids.size(),

@@ -190,6 +190,7 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
   KVASIR_TRY(loaded.backend,
              backend::make_backend(chosen_device(config), chosen_isa(config), *loaded.pool,
                                    config.fast ? backend::Precision::kFast : backend::Precision::kExact));
+  if (!config.adapters.empty()) loaded.backend->expect_adapters();
   KVASIR_CHECKED(prepare_packed_copy(config, loaded));
   loaded.max_logit_rows = max_logit_rows(model);
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
@@ -264,13 +265,15 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_CHECKED(load_text(config, model.is_encoder, loaded));
   const auto weight_progress = [&](double fraction) { return say("weights", fraction).has_value(); };
   KVASIR_CHECKED(load_weights(config, model, weight_progress, loaded));
-  const std::int64_t weight_bytes = loaded.model->weight_bytes();
+  KVASIR_TRY(loaded.adapters, AdapterSet::load(config.adapters, *loaded.model, *loaded.backend));
+  const std::int64_t weight_bytes = loaded.model->weight_bytes() + loaded.adapters.num_bytes();
   const std::int64_t process_bytes = process_bytes_of(config, weight_bytes) + still_to_come;
   KVASIR_TRY(loaded.memory, plan_memory(config, model, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
+  loaded.info.adapters = loaded.adapters.names();
   if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());

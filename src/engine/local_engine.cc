@@ -255,6 +255,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.id = arrival.id;
   request.request = std::move(arrival.submission.request);
   request.sink = std::move(arrival.submission.sink);
+  request.adapter = loaded_.adapters.find(request.request.adapter);
   const SamplingParams& params = request.request.sampling;
   request.seed = params.seed ? *params.seed
                              : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
@@ -376,6 +377,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
+                      .adapter = stream.request->adapter == nullptr ? nullptr : stream.request->adapter->weights.get(),
                       .embedding = embedding ? &*embedding : nullptr});
     if (sequence.samples) add_allowed_tokens(sequence, stream, tasks_.back());
     std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;

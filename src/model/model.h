@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -32,6 +33,14 @@ struct WorkspaceLimits {
 struct Logits {
   backend::Rows rows;         // [rows, vocab_size]
   backend::Rows tile_maxima;  // [rows, ceil(vocab_size / backend::kLogitsPerTile)], NaN where a logit is
+};
+
+// A matrix of a layer, or the part of one that it was made of.
+struct NamedMatrix {
+  std::string name;  // of the tensor: "blk.0.attn_q.weight"
+  const backend::Matrix* matrix = nullptr;
+  std::int64_t first_row = 0;   // of the tensor's rows, the matrix's first
+  std::int64_t total_rows = 0;  // of the tensor
 };
 
 // Which logits of some rows are wanted; by default all.
@@ -82,6 +91,13 @@ class Model {
   // forward passes.
   virtual const PooledHead& pooled_head() const = 0;
   virtual std::int32_t num_token_types() const = 0;
+
+  // Those that adapters can change: of attention and dense feed-forward layers. They live as long as the model.
+  std::span<const NamedMatrix> layer_matrices() const { return layer_matrices_; }
+  void set_layer_matrices(std::vector<NamedMatrix> matrices) { layer_matrices_ = std::move(matrices); }
+
+ private:
+  std::vector<NamedMatrix> layer_matrices_;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.
@@ -100,6 +116,9 @@ Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend:
 // How a folder whose config.json says so becomes what the architectures read; is_bidirectional: its
 // use_bidirectional_attention. Error (kBadFile): no architecture has such folders.
 Result<const io::HfMapping*> hf_mapping(std::string_view model_type, bool is_bidirectional);
+
+// A folder's whose weights the architecture reads; null where there is none.
+const io::HfMapping* folder_of_architecture(std::string_view architecture);
 
 // The supported architecture that is nearest to one that is not; empty where none is known.
 std::string_view nearest_architecture(std::string_view name);

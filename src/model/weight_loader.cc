@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "base/printable.h"
@@ -105,7 +107,20 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
   KVASIR_TRY(auto matrix, pack(*tensor, 0, num_rows, use, used_.contains(name)));
   KVASIR_CHECKED(mark_used(name));
   matrix->scales = std::move(scales);
+  if (use == backend::MatrixUse::kLayer) note(name, *matrix, 0, num_rows);
   return matrix;
+}
+
+// One that an adapter may change.
+void WeightLoader::note(const std::string& name, const backend::Matrix& matrix, std::int64_t first_row,
+                        std::int64_t total_rows) {
+  static constexpr std::array kNames = std::to_array<std::string_view>(
+      {"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "ffn_gate", "ffn_up", "ffn_down"});
+  const std::size_t layer_end = name.find('.', std::string_view("blk.").size());
+  if (!name.starts_with("blk.") || !name.ends_with(".weight") || layer_end == name.npos) return;
+  const std::string_view part = std::string_view(name).substr(layer_end + 1, name.rfind('.') - layer_end - 1);
+  if (std::ranges::find(kNames, part) == kNames.end()) return;
+  layer_matrices_.push_back({.name = name, .matrix = &matrix, .first_row = first_row, .total_rows = total_rows});
 }
 
 Result<std::vector<float>> WeightLoader::scales_of(const TensorView& tensor, backend::MatrixUse use) {
@@ -129,6 +144,7 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix_part(const std::st
   KVASIR_CHECKED(mark_used(name));
   KVASIR_TRY(auto matrix, pack(*tensor, first_row, num_rows, backend::MatrixUse::kLayer, false));
   matrix->scales = std::move(scales);
+  note(name, *matrix, first_row, total_rows);
   return matrix;
 }
 

@@ -70,6 +70,14 @@ class WeightLoader {
   // Says that a dense layer is gated, for the footprint.
   void count_gates() { footprint_.has_gates = true; }
 
+  // Matrices of attention and dense feed-forward layers that were made so far.
+  struct LayerMatrix {
+    std::string name;
+    const backend::Matrix* matrix = nullptr;
+    std::int64_t first_row = 0, total_rows = 0;
+  };
+  std::vector<LayerMatrix> take_layer_matrices() { return std::move(layer_matrices_); }
+
   std::int64_t packed_bytes() const { return footprint_.packed_bytes; }
   const WeightFootprint& footprint() const { return footprint_; }
 
@@ -110,6 +118,8 @@ class WeightLoader {
   std::vector<std::byte> scratch_;  // rows that the source computes
   io::PackedCopy* copy_ = nullptr;
   WeightFootprint footprint_;
+  void note(const std::string& name, const backend::Matrix& matrix, std::int64_t first_row, std::int64_t total_rows);
+  std::vector<LayerMatrix> layer_matrices_;
   bool is_dry_ = false;
 };
 

@@ -16,7 +16,8 @@ kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool
 
 const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledSequence> sequences,
                                                std::span<const std::uint8_t> wants_attention_scores,
-                                               std::span<const std::span<const std::uint8_t>> token_types) {
+                                               std::span<const std::span<const std::uint8_t>> token_types,
+                                               std::span<const backend::Adapter* const> adapters) {
   token_ids_.clear();
   token_types_.clear();
   slices_.clear();
@@ -27,7 +28,8 @@ const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledS
                        .first_position = sequence.first_position,
                        .num_wanted_rows = sequence.num_logits_rows(),
                        .observed = observed_queries(sequence, wants_attention_scores[i] != 0),
-                       .num_draft_rows = sequence.num_draft_tokens()});
+                       .num_draft_rows = sequence.num_draft_tokens(),
+                       .adapter = adapters[i]});
     const auto committed = sequence.committed_token_ids();
     token_ids_.insert(token_ids_.end(), committed.begin(), committed.end());
     token_ids_.insert(token_ids_.end(), sequence.draft_token_ids.begin(), sequence.draft_token_ids.end());

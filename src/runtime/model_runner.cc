@@ -95,12 +95,14 @@ void ModelRunner::convert_cells(const kv::CellConversions& conversions) {
 const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part& part) {
   wants_attention_scores_.clear();
   token_types_.clear();
+  adapters_.clear();
   for (std::size_t i = 0; i < part.tasks.size(); ++i) {
     const bool is_wanted = part.tasks[i].want_attention_scores && part.sequences[i].samples;
     wants_attention_scores_.push_back(is_wanted ? 1 : 0);
     token_types_.push_back(part.tasks[i].token_types);
+    adapters_.push_back(part.tasks[i].adapter);
   }
-  return builder.build(part.sequences, wants_attention_scores_, token_types_);
+  return builder.build(part.sequences, wants_attention_scores_, token_types_, adapters_);
 }
 
 // Collects the results of a forward pass, after it.

@@ -19,6 +19,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       prefetcher_(pool),
       quantizer_(kernels, pool, precision, rows_),
       matmuls_(kernels, pool, precision, prefetcher_),
+      adapters_(pool, matmuls_, rows_),
       experts_(kernels, pool, matmuls_, quantizer_, rows_),
       rope_(kernels, pool, rows_),
       attention_(kernels, pool, prefetcher_, rows_),
@@ -46,7 +47,7 @@ Result<PackedSize> CpuBackend::packed_size(const TensorView& tensor, MatrixUse u
 }
 
 Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
-  return quantizer_.make(max_rows, width, {matmuls_.reads_floats(width), matmuls_.reads_quantized(width)},
+  return quantizer_.make(max_rows, width, {matmuls_.reads_floats(width) || expects_adapters_, matmuls_.reads_quantized(width)},
                          memory_);
 }
 
@@ -58,6 +59,10 @@ Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
 
 Result<std::unique_ptr<ExpertRows>> CpuBackend::make_expert_rows(const ExpertShape& shape) {
   return experts_.make_expert_rows(shape, memory_);
+}
+
+Result<std::unique_ptr<Adapter>> CpuBackend::make_adapter(std::span<const AdapterPart> parts) {
+  return adapters_.make_adapter(parts, memory_);
 }
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
@@ -201,11 +206,13 @@ void CpuBackend::add_gated(Rows gate_rows, Rows y, float scale, Rows out) {
 
 void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
   matmuls_.run(cpu(in), rows_.count(), ops, false);
+  adapters_.add(cpu(in), ops);
 }
 
 void CpuBackend::matmul_add(const Activation& in, const MatmulOp& op) {
   CHECK(op.weight->scales.empty());
   matmuls_.run(cpu(in), rows_.count(), {&op, 1}, true);
+  adapters_.add(cpu(in), {&op, 1});
 }
 
 void CpuBackend::add(Rows y, float factor, Rows x) {

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/activation_quantizer.h"
+#include "backend/cpu/adapter_executor.h"
 #include "backend/cpu/attention_executor.h"
 #include "backend/cpu/bounded_argmax.h"
 #include "backend/cpu/cell_executor.h"
@@ -39,6 +40,8 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
+  void expect_adapters() override { expects_adapters_ = true; }
+  Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts) override;
   Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override { return memory_.allocate(num_bytes); }
   std::span<const std::byte> host_bytes(const Matrix& matrix) override { return cpu(matrix).bytes(); }
   std::span<float> host_row(const Rows& rows, std::int64_t row) override {
@@ -93,6 +96,8 @@ class CpuBackend final : public Backend {
   WeightPrefetcher prefetcher_;
   ActivationQuantizer quantizer_;
   MatmulExecutor matmuls_;
+  AdapterExecutor adapters_;
+  bool expects_adapters_ = false;
   ExpertExecutor experts_;
   RopeExecutor rope_;
   AttentionExecutor attention_;

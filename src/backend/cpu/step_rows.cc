@@ -38,7 +38,8 @@ std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
                               .first_position = slice.first_position + num_dropped,
                               .num_wanted_rows = slice.num_wanted_rows,
                               .observed = slice.observed,
-                              .num_draft_rows = slice.num_draft_rows});
+                              .num_draft_rows = slice.num_draft_rows,
+                              .adapter = slice.adapter});
     count += slice.num_wanted_rows;
   }
   for (std::size_t row = 0; row < static_cast<std::size_t>(count); ++row) {

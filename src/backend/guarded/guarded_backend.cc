@@ -58,6 +58,10 @@ Result<std::unique_ptr<ExpertRows>> GuardedBackend::make_expert_rows(const Exper
   return with_memory([&](CpuBackend& cpu) -> Result<std::unique_ptr<ExpertRows>> { return cpu.make_expert_rows(shape); });
 }
 
+Result<std::unique_ptr<Adapter>> GuardedBackend::make_adapter(std::span<const AdapterPart> parts) {
+  return with_memory([&](CpuBackend& cpu) -> Result<std::unique_ptr<Adapter>> { return cpu.make_adapter(parts); });
+}
+
 Result<AlignedBuffer> GuardedBackend::make_cell_memory(std::int64_t num_bytes) { return memory_->allocate(num_bytes); }
 
 std::span<const std::byte> GuardedBackend::host_bytes(const Matrix& matrix) {

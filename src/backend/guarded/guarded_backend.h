@@ -34,6 +34,8 @@ class GuardedBackend final : public Backend {
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
+  void expect_adapters() override { cpu_.expect_adapters(); }
+  Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts) override;
   Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override;
   std::span<const std::byte> host_bytes(const Matrix& matrix) override;
   std::span<float> host_row(const Rows& rows, std::int64_t row) override;

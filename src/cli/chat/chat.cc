@@ -154,6 +154,7 @@ Result<Generation> Chat::generate_answer(std::optional<std::uint64_t> seed) {
                   prompt_tokens, context_tokens));
   }
   request.kv = parameters_.kv;
+  request.adapter = adapter_of(engine_);
   request.sampling = make_sampling_params(parameters_.sampling, prompt_tokens, context_tokens);
   request.sampling.max_tokens = static_cast<std::int32_t>(
       std::min<std::int64_t>(*request.sampling.max_tokens, context_tokens - prompt_tokens));

@@ -6,8 +6,9 @@ namespace kvasir::kv {
 
 std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_cells) {
   std::uint64_t fingerprint = static_cast<std::uint64_t>(new_cells) + 1;
-  if (!settings.is_lossy()) return fingerprint;
   const auto add = [&](std::uint64_t word) { fingerprint = fingerprint * 0x9e3779b97f4a7c15u + word; };
+  if (settings.weights_version != 0) add(settings.weights_version);
+  if (!settings.is_lossy()) return fingerprint;
   for (char c : settings.policy->name()) add(static_cast<unsigned char>(c));
   add(std::bit_cast<std::uint64_t>(settings.budget_share));
   add(static_cast<std::uint64_t>(settings.budget_bytes));

@@ -58,6 +58,11 @@ std::string_view unsupported_name(std::string_view model_type) {
 
 }  // namespace
 
+const io::HfMapping* folder_of_architecture(std::string_view architecture) {
+  const auto* const found = std::ranges::find(kFolders, architecture, &io::HfMapping::architecture);
+  return found == std::end(kFolders) ? nullptr : *found;
+}
+
 Result<const io::HfMapping*> hf_mapping(std::string_view model_type, bool is_bidirectional) {
   std::vector<std::string_view> known;
   for (const io::HfMapping* mapping : kFolders) {

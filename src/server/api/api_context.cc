@@ -37,8 +37,21 @@ std::vector<const ApiContext*> contexts_of_models(const ApiContext& context) {
   return contexts;
 }
 
+std::string_view adapter_of(const ApiContext& context, std::string_view name) {
+  const std::vector<std::string>& adapters = context.engine.model_info().adapters;
+  const auto found = std::ranges::find_if(adapters, [name](const std::string& adapter) { return is_name_of(adapter, name); });
+  return found == adapters.end() ? std::string_view() : *found;
+}
+
+const std::string& answering_name(const ApiContext& context, const GenerationRequest& request) {
+  const std::vector<std::string>& adapters = context.engine.model_info().adapters;
+  const auto found = std::ranges::find(adapters, request.adapter);
+  return found == adapters.end() ? context.model_name : *found;
+}
+
 bool serves_name(const ApiContext& context, std::string_view name) {
   if (name.empty() || context.takes_any_name) return true;
+  if (!adapter_of(context, name).empty()) return true;
   if (context.models != nullptr) {
     const std::size_t index = context.models->find(name);
     return index != ServedModels::npos && &context.models->context(index) == &context;

@@ -75,6 +75,10 @@ std::vector<const ApiContext*> contexts_of_models(const ApiContext& context);
 stored::StoreThread& store_of(const ApiContext& context);
 // Whether requests for a model of that name are for this one.
 bool serves_name(const ApiContext& context, std::string_view name);
+// The model's adapter of that name; empty: it has none.
+std::string_view adapter_of(const ApiContext& context, std::string_view name);
+// The model's name in the request's answer: its adapter's, if it has one. It lives as long as the engine's model.
+const std::string& answering_name(const ApiContext& context, const GenerationRequest& request);
 // Error (404, model_not_found) unless they are, or the name is empty.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
@@ -110,6 +114,9 @@ Read read_request(const ApiContext& context, http::ResponseWriter& writer, Parse
   }
   add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
+  if constexpr (std::derived_from<typename Read::value_type, GenerationRequest>) {
+    request.adapter = adapter_of(context, request.model);
+  }
   return request;
 }
 

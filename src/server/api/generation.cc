@@ -75,7 +75,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .times = *context.times,
                  .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
-                 .model_name = context.model_name,
+                 .model_name = answering_name(context, asked),
                  .writer = writer,
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,

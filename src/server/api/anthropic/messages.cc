@@ -16,7 +16,7 @@ ApiStatus start_messages(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(ChatStart start, start_of_chat(context, request, *writer, context.ids.next("msg_")));
   auto format = std::make_unique<MessagesFormat>(
       MessagesFormat::Options{.id = start.wanted.client_id,
-                              .model = context.model_name,
+                              .model = answering_name(context, request),
                               .tool_calls = std::move(start.tool_calls)},
       context.ids);
   answer_one(context, writer, request, std::move(format), std::move(start.wanted));

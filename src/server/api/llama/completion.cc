@@ -41,7 +41,7 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Llama
 
 LlamaFormat::Options format_options(const ApiContext& context, const LlamaRequest& request,
                                     const std::vector<Request>& requests) {
-  LlamaFormat::Options options{.model = context.model_name,
+  LlamaFormat::Options options{.model = answering_name(context, request),
                                .prompt_tokens = {},
                                .choices_per_prompt = request.sampling.n,
                                .is_list = request.is_list,

@@ -12,7 +12,7 @@ AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& re
                                 std::string_view id_prefix) {
   return {.id = context.ids.next(id_prefix),
           .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-          .model = context.model_name,
+          .model = answering_name(context, request),
           .fingerprint = context.fingerprint,
           .include_usage = request.include_usage,
           .usage_in_every_chunk = request.usage_in_every_chunk};

@@ -39,6 +39,15 @@ void write_model(JsonWriter& json, const ApiContext& context, const ModelStatus*
   json.end_object();
 }
 
+// As vLLM lists them.
+void write_adapters(JsonWriter& json, const ApiContext& context) {
+  for (const std::string& adapter : context.engine.model_info().adapters) {
+    json.begin_object().member("id", adapter).member("object", "model").member("created", context.created_s);
+    json.member("owned_by", "kvasir").member("type", "model").member("display_name", adapter);
+    json.member("parent", context.model_name).end_object();
+  }
+}
+
 void answer_models(const ApiContext& context, const Writer& writer) {
   http::Response response;
   JsonWriter json(response.body);
@@ -46,6 +55,7 @@ void answer_models(const ApiContext& context, const Writer& writer) {
   std::string last = context.model_name;
   if (context.models == nullptr || context.models->has_one()) {
     write_model(json, context, nullptr);
+    write_adapters(json, context);
   } else {
     const std::vector<ModelStatus> models = context.models->status();
     for (const ModelStatus& status : models) write_model(json, context.models->context(status.index), &status);

@@ -102,7 +102,7 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::
   KVASIR_TRY(ToolCallReading tool_calls, guided_tool_calls(context, request, wanted, *writer));
   ResponsesFormat::Options options{.id = wanted.client_id,
                                    .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-                                   .model = context.model_name,
+                                   .model = answering_name(context, request),
                                    .request = std::move(request),
                                    .tool_calls = std::move(tool_calls),
                                    .is_stored = is_stored};

@@ -1,0 +1,62 @@
+// Adapters: what they add to the products of a step, row by row.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_tensors.h"
+#include "backend/cpu/matmul_executor.h"
+#include "backend/cpu/step_rows.h"
+#include "backend/memory_source.h"
+#include "base/thread_pool.h"
+
+namespace kvasir::backend {
+
+// Two small float matrices for each weight. The rank is filled up with zeros to whole row groups.
+class CpuAdapter final : public Adapter {
+ public:
+  struct LowRank {
+    std::unique_ptr<CpuMatrix> a, b;  // [rank, inputs], [outputs, rank]
+  };
+  std::map<const Matrix*, LowRank> parts;
+};
+
+// Neighbouring rows of one adapter are multiplied together; a row's sums do not depend on them. Borrows pool, matrices
+// and the step's rows. One caller at a time.
+class AdapterExecutor {
+ public:
+  AdapterExecutor(ThreadPool& pool, MatmulExecutor& matmuls, const StepRows& rows)
+      : pool_(pool), matmuls_(matmuls), rows_(rows) {}
+
+  Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts, MemorySource& memory);
+  // op.out += b (a in) for the rows whose slices name an adapter with such a part.
+  void add(const CpuActivation& in, std::span<const MatmulOp> ops);
+
+ private:
+  // Rows of one adapter and one of the products.
+  struct Segment {
+    const CpuAdapter::LowRank* part = nullptr;
+    const MatmulOp* op = nullptr;
+    std::int32_t first_row = 0;
+    std::int32_t num_rows = 0;
+    float* inner = nullptr;  // [num_rows, rank]: a in
+  };
+
+  Result<std::unique_ptr<CpuMatrix>> pack(std::vector<float> numbers, std::int64_t num_rows, std::int64_t row_length,
+                                          MemorySource& memory);
+  void find_segments(std::span<const MatmulOp> ops);
+  void shrink(const CpuActivation& in, const Segment& segment) const;
+  void expand(const Segment& segment) const;
+
+  ThreadPool& pool_;
+  MatmulExecutor& matmuls_;
+  const StepRows& rows_;
+  std::vector<Segment> segments_;
+  std::vector<float> inner_;
+};
+
+}  // namespace kvasir::backend
