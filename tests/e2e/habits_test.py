@@ -102,7 +102,7 @@ MISTAKES = [
     (["serve", LLAMA, "--override-generation-config", "{}"], "a request says others"),
     (["serve", LLAMA, "--speculative-config", "{}"], "leave it out"),
     (["serve", LLAMA, "--model-draft", "x.gguf"], "leave it out"),
-    (["serve", LLAMA, "--lora-modules", "a=b"], "adapters"),
+    (["serve", LLAMA, "--lora-modules", "a=b"], "--lora NAME=PATH"),
     (["serve", LLAMA, "--no-enable-prefix-caching"], "--no-prefix-cache"),
     (["serve", LLAMA, "--limit-mm-per-prompt", "image=1"], "leave it out"),
     (["serve", LLAMA, "--allowed-methods", "*"], "--cors-origin"),

@@ -1,0 +1,85 @@
+"""Adapters as a user meets them: one of drawn numbers for the tiny model, at run and in a server."""
+import json
+import random
+import struct
+import unittest
+import urllib.error
+import urllib.request
+
+from command_line import BAD_FILE, LLAMA, TIME_LIMIT_S, USAGE, CommandLineTest
+
+RANK = 4
+
+
+HIDDEN, QUERIES, KEYS, WIDE, LAYERS = 64, 64, 32, 64, 2  # of the tiny model
+SHAPES = {  # inputs and outputs by the names in folders
+    "self_attn.q_proj": (HIDDEN, QUERIES), "self_attn.k_proj": (HIDDEN, KEYS), "self_attn.v_proj": (HIDDEN, KEYS),
+    "self_attn.o_proj": (QUERIES, HIDDEN), "mlp.gate_proj": (HIDDEN, WIDE), "mlp.up_proj": (HIDDEN, WIDE),
+    "mlp.down_proj": (WIDE, HIDDEN)}
+
+
+class Lora(CommandLineTest):
+    def adapter(self, name, seed, **config):
+        """The path of a PEFT folder of drawn numbers."""
+        draw = random.Random(seed)
+        header, data = {}, b""
+        for layer in range(LAYERS):
+            for module, (inputs, outputs) in SHAPES.items():
+                for half, shape in (("A", (RANK, inputs)), ("B", (outputs, RANK))):
+                    numbers = struct.pack(f"<{shape[0] * shape[1]}f", *(draw.gauss(0, 0.2) for _ in range(shape[0] * shape[1])))
+                    header[f"base_model.model.model.layers.{layer}.{module}.lora_{half}.weight"] = {
+                        "dtype": "F32", "shape": list(shape), "data_offsets": [len(data), len(data) + len(numbers)]}
+                    data += numbers
+        folder = self.folder / name
+        folder.mkdir()
+        text = json.dumps(header).encode()
+        (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+        (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": RANK, "lora_alpha": 8} | config))
+        return folder
+
+    def ask(self, path, **body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None,
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+            return json.load(answer)
+
+    def test_run_answers_with_an_adapter(self):
+        words = ["run", LLAMA, "Hello there", "--temperature", "0", "--max-tokens", "16", "--ignore-eos"]
+        adapter = self.adapter("style", 1)
+        plain, styled = self.json(*words), self.json(*words, "--lora", adapter)
+        self.assertNotEqual(plain["token_ids"], styled["token_ids"])
+        self.assertEqual(styled["token_ids"], self.json(*words, "--lora", f"any={adapter}")["token_ids"])
+        self.assertEqual(plain["token_ids"], self.json(*words, "--lora", adapter, "--lora-scale", "0")["token_ids"])
+
+    def test_a_server_has_several(self):
+        process = self.start("serve", LLAMA, "--port", "0", "--lora", f"one={self.adapter('one', 1)}",
+                             "--lora", f"two={self.adapter('two', 2)}")
+        lines = [process.stdout.readline().decode() for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        models = self.ask("/v1/models")["data"]
+        self.assertEqual([LLAMA.rsplit("/", 1)[1].removesuffix(".gguf"), "one", "two"], [model["id"] for model in models])
+        self.assertEqual(models[0]["id"], models[1]["parent"])
+        body = {"messages": [{"role": "user", "content": "Hello there"}], "temperature": 0, "max_tokens": 16}
+        answers = {name: self.ask("/v1/chat/completions", model=name, **body) for name in (models[0]["id"], "one", "two")}
+        self.assertEqual(3, len({answer["choices"][0]["message"]["content"] for answer in answers.values()}))
+        for name, answer in answers.items():
+            self.assertEqual(name, answer["model"])
+        again = self.ask("/v1/chat/completions", model="one", **body)
+        self.assertEqual(answers["one"]["choices"][0]["message"], again["choices"][0]["message"])
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.ask("/v1/chat/completions", model="three", **body)
+        self.assertEqual(404, refused.exception.code)
+
+    def test_what_cannot_be_used_is_one_line(self):
+        words = ["run", LLAMA, "Hello", "--lora"]
+        self.refusal(BAD_FILE, *words, "nowhere", says="nowhere: there is no such adapter")
+        self.refusal(BAD_FILE, *words, self.adapter("dora", 3, use_dora=True), says="use_dora: it is not supported")
+        self.refusal(BAD_FILE, *words, self.adapter("saved", 4, modules_to_save=["lm_head"]), says="modules_to_save")
+        good = self.adapter("good", 5)
+        self.refusal(USAGE, *words, good, "--lora", good, says="run answers with one adapter, 2 are given")
+        self.refusal(USAGE, *words, good, "--lora-scale", "much", says="--lora-scale much: it is no number")
+        self.refusal(USAGE, *words, good, "--lora-scale", "other=1", says="no adapter is called so")
+
+
+if __name__ == "__main__":
+    unittest.main()
