@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::int32_t kMaxSequences = 16;         // with more streams nothing is guessed
 constexpr std::int64_t kCacheTokens = 16 * 1024;  // of all sequences
+constexpr std::int32_t kShortRows = 4;            // what a step with guesses leaves to be read
 
 EngineConfig draft_config(const EngineConfig& config) {
   EngineConfig own = config;
@@ -127,17 +129,25 @@ void DraftModel::add_reader(Asked& asked, std::int32_t& rows_left) {
   rows_left -= num_rows;
 }
 
-void DraftModel::guess(std::span<Asked> asked) {
+DraftModel::Passes DraftModel::guess(std::span<Asked> asked) {
+  using Clock = std::chrono::steady_clock;
   readers_.clear();
   std::int32_t rows_left = loaded_.settings.max_num_batched_tokens;
   for (Asked& one : asked) {
     one.guesses.clear();
     if (one.num_guesses > 0) add_reader(one, rows_left);
   }
+  Passes passes;
   while (!readers_.empty()) {
+    const bool is_short = std::ranges::all_of(readers_, [](const Reader& reader) { return reader.num_rows <= kShortRows; });
+    const auto begin = Clock::now();
     run_pass();
     take_results();
+    if (!is_short) continue;
+    ++passes.count;
+    passes.milliseconds += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   }
+  return passes;
 }
 
 void DraftModel::run_pass() {

@@ -40,8 +40,13 @@ class DraftModel {
     std::int32_t num_guesses = 0;
     std::vector<TokenId> guesses;  // of the next ones; the answer
   };
+  // Passes that read little more than a token of each sequence.
+  struct Passes {
+    std::int32_t count = 0;
+    double milliseconds = 0.0;  // of all
+  };
   // Fills in guesses, all of them or none: a long text is read over several calls, and there may be no memory for it.
-  void guess(std::span<Asked> asked);
+  Passes guess(std::span<Asked> asked);
   // Nobody will ask about this sequence again.
   void end(SequenceId id);
 

@@ -113,18 +113,15 @@ void DraftSteps::ask_model(sched::Scheduler& scheduler) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   asked_.resize(model_drafts_.size());
-  std::int32_t num_passes = 0;
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const spec::Speculator::Draft& draft = model_drafts_[i];
     asked_[i].id = draft.id;
     asked_[i].tokens = scheduler.sequences().at(draft.id).token_ids;
     asked_[i].num_guesses = draft.num_wanted;
-    num_passes = std::max(num_passes, draft.num_wanted);
   }
-  model_->guess(asked_);
+  const DraftModel::Passes passes = model_->guess(asked_);
   draft_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-  const bool have_all = std::ranges::none_of(asked_, [](const DraftModel::Asked& one) { return one.guesses.empty(); });
-  if (have_all) speculator_.observe_passes(num_passes, draft_ms_);
+  speculator_.observe_passes(passes.count, passes.milliseconds);
   for (std::size_t i = 0; i < asked_.size(); ++i) give(model_drafts_[i], asked_[i].guesses, scheduler);
 }
 

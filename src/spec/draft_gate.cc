@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace kvasir::spec {
-
 namespace {
 
 constexpr double kExpectedPassShare = 0.2;  // of a step, before a pass was seen
@@ -18,7 +17,7 @@ double DraftGate::pass_share(std::int32_t num_streams) const {
 void DraftGate::observe_passes(std::int32_t num_passes, double milliseconds) {
   if (num_passes == 0) return;
   const double told = milliseconds / num_passes;
-  // Passes that also read a text take longer.
+  // One that was held up says little.
   pass_ms_ = pass_ms_ == 0.0 ? told : pass_ms_ + (std::min(told, 2.0 * pass_ms_) - pass_ms_) / 8;
 }
 
