@@ -5,7 +5,7 @@ Both give the same texts; a difference is an error. Rates count from the first t
 of its own to look up (cache_salt), unless --again: then a round is played before that does not count.
 
 Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--draft-model MODEL] [--again] [--rounds N]
-         [--streams N] [--max-tokens N] [--temperature T] [--out FILE]
+         [--streams N] [--waves N] [--max-tokens N] [--temperature T] [--out FILE]
   FILE: JSON lines {"kind", "prompt" or "messages", "response_format"}; the last is optional
 """
 import argparse
@@ -78,7 +78,7 @@ class Server:
 def play(server, asked, salt, arguments):
     """Answers to all that is asked, so often that all streams have work; wall and processor seconds."""
     num_asked = len(asked)
-    jobs = asked * -(-arguments.streams // num_asked)
+    jobs = asked * -(-arguments.streams * arguments.waves // num_asked)
     began, cpu = time.monotonic(), server.cpu_s()
     with concurrent.futures.ThreadPoolExecutor(arguments.streams) as pool:
         answers = list(pool.map(lambda job: server.answer(job[1], f"{salt}, {job[0] // num_asked}", arguments.max_tokens,
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--again", action="store_true", help="every question was asked before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--waves", type=int, default=1, help="answers of a stream, at least: at the end of a round streams are few")
     parser.add_argument("--max-tokens", type=int, default=160)
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--out")
@@ -132,6 +133,7 @@ def main():
     print(json.dumps({"median": summary, "draft_tokens": drafts, "texts_that_differ": wrong}))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
+                                                           "waves": arguments.waves,
                                                            "speculate": arguments.speculate, "draft_model": arguments.draft_model,
                                                            "again": arguments.again,
                                                            "temperature": arguments.temperature, "median": summary,

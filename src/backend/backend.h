@@ -47,10 +47,12 @@ struct MatmulOp {
   Rows tile_maxima = {};
 };
 
-// What an adapter adds to one matrix: outputs += b (a inputs).
+// What an adapter adds to one matrix: outputs += factor * b (a inputs). A device may round a and b to half precision where
+// the matrix is not in F32.
 struct AdapterPart {
   const Matrix* weight = nullptr;
   std::int32_t rank = 0;
+  float factor = 1.0f;
   std::span<const float> a;  // [rank, row_length]
   std::span<const float> b;  // [num_rows, rank]
 };

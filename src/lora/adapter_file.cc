@@ -26,7 +26,7 @@ Status check_tensor(const AdapterTensor& tensor, std::span<const model::NamedMat
                                   tensor.num_inputs, tensor.num_outputs, matrix->matrix->row_length, matrix->total_rows));
   }
   const auto is_finite = [](float value) { return std::isfinite(value); };
-  if (std::ranges::all_of(tensor.a, is_finite) && std::ranges::all_of(tensor.b, is_finite)) return {};
+  if (std::ranges::all_of(tensor.a, is_finite) && std::ranges::all_of(tensor.b, is_finite) && is_finite(tensor.factor)) return {};
   return make_error(ErrorKind::kBadFile, fmt::format("{}: a number is none", printable(tensor.name)));
 }
 
@@ -36,6 +36,7 @@ std::uint64_t version_of(std::span<const AdapterTensor> tensors) {
   const auto add = [&](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3u; };
   for (const AdapterTensor& tensor : tensors) {
     for (const char c : tensor.name) add(static_cast<unsigned char>(c));
+    add(std::bit_cast<std::uint32_t>(tensor.factor));
     for (const std::vector<float>* numbers : {&tensor.a, &tensor.b}) {
       for (const float number : *numbers) add(std::bit_cast<std::uint32_t>(number));
     }
@@ -53,7 +54,7 @@ Result<AdapterFile> read_adapter(const std::string& path, const model::Model& mo
     if (file.tensors.empty()) return make_error(ErrorKind::kBadFile, "the adapter changes nothing");
     std::ranges::sort(file.tensors, {}, &AdapterTensor::name);
     for (AdapterTensor& tensor : file.tensors) {
-      for (float& number : tensor.b) number *= scale;
+      tensor.factor *= scale;
       KVASIR_CHECKED(check_tensor(tensor, model.layer_matrices()));
     }
     file.version = version_of(file.tensors);

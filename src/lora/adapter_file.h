@@ -12,13 +12,14 @@
 
 namespace kvasir::lora {
 
-// What is added to one matrix of the model: outputs += b (a inputs).
+// What is added to one matrix of the model: outputs += factor * b (a inputs).
 struct AdapterTensor {
   std::string name;  // of the matrix: "blk.0.attn_q.weight"
   std::int32_t rank = 0;
   std::int64_t num_inputs = 0, num_outputs = 0;
   std::vector<float> a;  // [rank, num_inputs]
-  std::vector<float> b;  // [num_outputs, rank], times the file's factor and the caller's
+  std::vector<float> b;  // [num_outputs, rank]
+  float factor = 1.0f;   // the file's and the caller's
 };
 
 struct AdapterFile {

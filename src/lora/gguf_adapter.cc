@@ -54,10 +54,7 @@ Result<std::vector<AdapterTensor>> read_gguf_adapter(const std::string& path, co
     }
   }
   KVASIR_TRY(std::vector<AdapterTensor> tensors, pairs.finish());
-  for (AdapterTensor& tensor : tensors) {
-    const auto factor = static_cast<float>(alpha / tensor.rank);
-    for (float& number : tensor.b) number *= factor;
-  }
+  for (AdapterTensor& tensor : tensors) tensor.factor = static_cast<float>(alpha / tensor.rank);
   return tensors;
 }
 

@@ -191,8 +191,7 @@ Result<std::vector<AdapterTensor>> read_peft_adapter(const std::string& folder, 
   const bool is_ordered = mapping != nullptr && mapping->rope_by_halves && config.rope_style != kernels::RopeStyle::kHalves;
   for (AdapterTensor& tensor : tensors) {
     const auto module = std::ranges::find(modules, tensor.name, &std::pair<std::string, std::string>::first);
-    const float factor = factors.of(module->second, tensor.rank);
-    for (float& number : tensor.b) number *= factor;
+    tensor.factor = factors.of(module->second, tensor.rank);
     const std::int32_t num_heads = tensor.name.ends_with("attn_q.weight")   ? config.num_heads
                                    : tensor.name.ends_with("attn_k.weight") ? config.num_kv_heads
                                                                             : 0;

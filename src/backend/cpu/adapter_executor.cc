@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "base/checked_math.h"
+#include "base/half.h"
 #include "tensor/tensor_view.h"
 
 namespace kvasir::backend {
@@ -29,13 +31,18 @@ kernels::MatmulArgs args_of(const CpuMatrix& matrix, const float* x, std::int32_
 
 }  // namespace
 
-Result<std::unique_ptr<CpuMatrix>> AdapterExecutor::pack(std::vector<float> numbers, std::int64_t num_rows,
-                                                         std::int64_t row_length, MemorySource& memory) {
-  const TensorView tensor{.name = "adapter",
-                          .dtype = DType::kF32,
-                          .rank = 2,
-                          .shape = {row_length, num_rows, 1, 1},
-                          .data = reinterpret_cast<const std::byte*>(numbers.data())};
+Result<std::unique_ptr<CpuMatrix>> AdapterExecutor::pack(const std::vector<float>& numbers, std::int64_t row_length,
+                                                         DType dtype, MemorySource& memory) {
+  TensorView tensor{.name = "adapter",
+                    .dtype = dtype,
+                    .rank = 2,
+                    .shape = {row_length, std::ssize(numbers) / row_length, 1, 1},
+                    .data = reinterpret_cast<const std::byte*>(numbers.data())};
+  std::vector<std::uint16_t> halves;
+  if (dtype == DType::kF16) {
+    std::ranges::transform(numbers, std::back_inserter(halves), float_to_half);
+    tensor.data = reinterpret_cast<const std::byte*>(halves.data());
+  }
   KVASIR_TRY(auto made, matmuls_.make_matrix(tensor, MatrixUse::kLayer, memory));
   matmuls_.pack_rows(tensor, 0, *made);
   return std::unique_ptr<CpuMatrix>(static_cast<CpuMatrix*>(made.release()));
@@ -52,8 +59,10 @@ Result<std::unique_ptr<Adapter>> AdapterExecutor::make_adapter(std::span<const A
                         b.begin() + row * rank);
     }
     CpuAdapter::LowRank& made = adapter->parts[part.weight];
-    KVASIR_TRY(made.a, pack(std::move(a), rank, inputs, memory));
-    KVASIR_TRY(made.b, pack(std::move(b), outputs, rank, memory));
+    made.factor = part.factor;
+    const DType dtype = cpu(*part.weight).dtype == DType::kF32 ? DType::kF32 : DType::kF16;
+    KVASIR_TRY(made.a, pack(a, inputs, dtype, memory));
+    KVASIR_TRY(made.b, pack(b, rank, dtype, memory));
     adapter->num_bytes += made.a->packed_bytes + made.b->packed_bytes;
   }
   return adapter;
@@ -92,6 +101,7 @@ void AdapterExecutor::shrink(const CpuActivation& in, const Segment& segment) co
   args.out = segment.inner;
   args.out_stride = segment.part->a->num_rows;
   matmuls_.multiply(*segment.part->a, args);
+  kernels_.scale(segment.inner, segment.part->factor, segment.num_rows * args.out_stride, segment.inner);
 }
 
 void AdapterExecutor::expand(const Segment& segment) const {

@@ -13,14 +13,17 @@
 #include "backend/cpu/step_rows.h"
 #include "backend/memory_source.h"
 #include "base/thread_pool.h"
+#include "kernels/table.h"
+#include "quant/dtype.h"
 
 namespace kvasir::backend {
 
-// Two small float matrices for each weight. The rank is filled up with zeros to whole row groups.
+// Two small matrices for each weight, F32 as that is or F16. The rank is filled up with zeros to whole row groups.
 class CpuAdapter final : public Adapter {
  public:
   struct LowRank {
     std::unique_ptr<CpuMatrix> a, b;  // [rank, inputs], [outputs, rank]
+    float factor = 1.0f;
   };
   std::map<const Matrix*, LowRank> parts;
 };
@@ -29,8 +32,8 @@ class CpuAdapter final : public Adapter {
 // and the step's rows. One caller at a time.
 class AdapterExecutor {
  public:
-  AdapterExecutor(ThreadPool& pool, MatmulExecutor& matmuls, const StepRows& rows)
-      : pool_(pool), matmuls_(matmuls), rows_(rows) {}
+  AdapterExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, MatmulExecutor& matmuls, const StepRows& rows)
+      : kernels_(kernels), pool_(pool), matmuls_(matmuls), rows_(rows) {}
 
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts, MemorySource& memory);
   // op.out += b (a in) for the rows whose slices name an adapter with such a part.
@@ -46,12 +49,13 @@ class AdapterExecutor {
     float* inner = nullptr;  // [num_rows, rank]: a in
   };
 
-  Result<std::unique_ptr<CpuMatrix>> pack(std::vector<float> numbers, std::int64_t num_rows, std::int64_t row_length,
+  Result<std::unique_ptr<CpuMatrix>> pack(const std::vector<float>& numbers, std::int64_t row_length, DType dtype,
                                           MemorySource& memory);
   void find_segments(std::span<const MatmulOp> ops);
   void shrink(const CpuActivation& in, const Segment& segment) const;
   void expand(const Segment& segment) const;
 
+  const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
   MatmulExecutor& matmuls_;
   const StepRows& rows_;

@@ -19,7 +19,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       prefetcher_(pool),
       quantizer_(kernels, pool, precision, rows_),
       matmuls_(kernels, pool, precision, prefetcher_),
-      adapters_(pool, matmuls_, rows_),
+      adapters_(kernels, pool, matmuls_, rows_),
       experts_(kernels, pool, matmuls_, quantizer_, rows_),
       rope_(kernels, pool, rows_),
       attention_(kernels, pool, prefetcher_, rows_),
