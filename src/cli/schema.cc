@@ -109,7 +109,8 @@ std::vector<double> mask_times_us(const std::shared_ptr<const grammar::CompiledG
   return times_us;
 }
 
-// The longest that a mask takes; of each the least of three fresh grammars.
+// The longest that a mask takes; of each the least of three fresh grammars. A sample that no answer could be, because its
+// masks need too many states, makes the schema one that is not supported.
 Status measure_masks(const CheckOptions& options, std::string_view schema, CheckedSchema& checked) {
   KVASIR_TRY(const std::string path, store::resolve_model(options.model));
   KVASIR_TRY(const auto tokenizer, open_tokenizer(path));
@@ -118,6 +119,10 @@ Status measure_masks(const CheckOptions& options, std::string_view schema, Check
   for (int repeat = 0; repeat < 3; ++repeat) {
     KVASIR_TRY(const auto guide, compile(schema, vocabulary));
     const std::vector<double> times_us = mask_times_us(guide, *tokenizer, checked.samples);
+    if (guide->is_exhausted()) {
+      checked.report.refused.push_back({.reason = "the masks on the way through a sample need too many states"});
+      return {};
+    }
     if (repeat == 0) least_us = times_us;
     for (std::size_t i = 0; i < times_us.size(); ++i) least_us[i] = std::min(least_us[i], times_us[i]);
   }

@@ -35,14 +35,6 @@ struct Logits {
   backend::Rows tile_maxima;  // [rows, ceil(vocab_size / backend::kLogitsPerTile)], NaN where a logit is
 };
 
-// A matrix of a layer, or the part of one that it was made of.
-struct NamedMatrix {
-  std::string name;  // of the tensor: "blk.0.attn_q.weight"
-  const backend::Matrix* matrix = nullptr;
-  std::int64_t first_row = 0;   // of the tensor's rows, the matrix's first
-  std::int64_t total_rows = 0;  // of the tensor
-};
-
 // Which logits of some rows are wanted; by default all.
 struct WantedLogits {
   bool argmax_only = false;  // the greatest logit of a token, as backend::HeadOp::argmax_of says

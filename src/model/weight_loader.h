@@ -22,6 +22,14 @@ namespace kvasir::model {
 // Fraction of the file's tensors that have been loaded, in [0, 1]. False asks the loader to give up.
 using WeightProgress = std::function<bool(double fraction)>;
 
+// A matrix of a layer, or the part of one that it was made of.
+struct NamedMatrix {
+  std::string name;  // of the tensor: "blk.0.attn_q.weight"
+  const backend::Matrix* matrix = nullptr;
+  std::int64_t first_row = 0;   // of the tensor's rows, the matrix's first
+  std::int64_t total_rows = 0;  // of the tensor
+};
+
 // Errors are kBadFile and name the tensor, the expected and the actual shape; kCancelled when the progress
 // asks for it. One use, one thread.
 class WeightLoader {
@@ -71,12 +79,7 @@ class WeightLoader {
   void count_gates() { footprint_.has_gates = true; }
 
   // Matrices of attention and dense feed-forward layers that were made so far.
-  struct LayerMatrix {
-    std::string name;
-    const backend::Matrix* matrix = nullptr;
-    std::int64_t first_row = 0, total_rows = 0;
-  };
-  std::vector<LayerMatrix> take_layer_matrices() { return std::move(layer_matrices_); }
+  std::vector<NamedMatrix> take_layer_matrices() { return std::move(layer_matrices_); }
 
   std::int64_t packed_bytes() const { return footprint_.packed_bytes; }
   const WeightFootprint& footprint() const { return footprint_; }
@@ -119,7 +122,7 @@ class WeightLoader {
   io::PackedCopy* copy_ = nullptr;
   WeightFootprint footprint_;
   void note(const std::string& name, const backend::Matrix& matrix, std::int64_t first_row, std::int64_t total_rows);
-  std::vector<LayerMatrix> layer_matrices_;
+  std::vector<NamedMatrix> layer_matrices_;
   bool is_dry_ = false;
 };
 

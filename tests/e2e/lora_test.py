@@ -64,6 +64,19 @@ class Lora(CommandLineTest):
         self.assertEqual(3, len({answer["choices"][0]["message"]["content"] for answer in answers.values()}))
         for name, answer in answers.items():
             self.assertEqual(name, answer["model"])
+        self.assertEqual("one", self.ask("/v1/messages", model="one", **body)["model"])
+        spoken = {}
+        for name in (models[0]["id"], "one"):
+            plain = self.ask("/v1/completions", model=name, prompt="Hello", temperature=0, max_tokens=16)
+            response = self.ask("/v1/responses", model=name, input="Hello there", temperature=0, max_output_tokens=16)
+            ollama = self.ask("/api/generate", model=name, prompt="Hello", raw=True, stream=False,
+                              options={"temperature": 0, "num_predict": 16})
+            llama = self.ask("/completion", model=name, prompt="Hello", temperature=0, n_predict=16)
+            embedding = self.ask("/v1/embeddings", model=name, input="Hello")["data"][0]["embedding"]
+            spoken[name] = (plain["choices"][0]["text"], json.dumps(response["output"][0]["content"]), ollama["response"],
+                            llama["content"], json.dumps(embedding))
+        for api, (base, adapted) in enumerate(zip(*spoken.values())):
+            self.assertNotEqual(base, adapted, api)
         again = self.ask("/v1/chat/completions", model="one", **body)
         self.assertEqual(answers["one"]["choices"][0]["message"], again["choices"][0]["message"])
         with self.assertRaises(urllib.error.HTTPError) as refused:

@@ -94,11 +94,7 @@ Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backen
   KVASIR_TRY(ModelConfig config, load_config(source));
   WeightLoader loader(source, backend, std::move(progress), copy);
   KVASIR_TRY(auto model, architecture->load(std::move(config), loader, backend, limits));
-  std::vector<NamedMatrix> matrices;
-  for (WeightLoader::LayerMatrix& made : loader.take_layer_matrices()) {
-    matrices.push_back({std::move(made.name), made.matrix, made.first_row, made.total_rows});
-  }
-  model->set_layer_matrices(std::move(matrices));
+  model->set_layer_matrices(loader.take_layer_matrices());
   return model;
 }
 

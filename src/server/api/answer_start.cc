@@ -28,6 +28,7 @@ ApiResult<Request> start_of_tokens(const ApiContext& context, const GenerationRe
                                    std::vector<TokenId> prompt, std::string_view prompt_field,
                                    http::ResponseWriter& writer, std::string client_id) {
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
+  wanted.adapter = adapter_of(context, request.model);
   Warnings warnings;
   KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
   add_warnings(warnings, writer);

@@ -45,7 +45,7 @@ std::string_view adapter_of(const ApiContext& context, std::string_view name) {
 
 const std::string& answering_name(const ApiContext& context, const GenerationRequest& request) {
   const std::vector<std::string>& adapters = context.engine.model_info().adapters;
-  const auto found = std::ranges::find(adapters, request.adapter);
+  const auto found = std::ranges::find(adapters, adapter_of(context, request.model));
   return found == adapters.end() ? context.model_name : *found;
 }
 

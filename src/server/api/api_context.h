@@ -114,9 +114,6 @@ Read read_request(const ApiContext& context, http::ResponseWriter& writer, Parse
   }
   add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
-  if constexpr (std::derived_from<typename Read::value_type, GenerationRequest>) {
-    request.adapter = adapter_of(context, request.model);
-  }
   return request;
 }
 

@@ -26,7 +26,6 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
 Request engine_request(const GenerationRequest& request, const auth::Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids) {
   Request wanted;
-  wanted.adapter = request.adapter;
   wanted.kv = kv;
   if (request.kv_policy) wanted.kv.policy = *request.kv_policy;
   if (request.kv_quality) wanted.kv.quality = *request.kv_quality;

@@ -17,7 +17,6 @@ namespace kvasir::server::api {
 
 struct GenerationRequest {
   std::string model;
-  std::string adapter;  // that the model's name means; empty: the model as it is
   SamplingParams sampling = unset_sampling();  // read_request() fills in the model's defaults
   bool is_unbounded = false;  // it says that the answer has no bound
   bool stream = false;

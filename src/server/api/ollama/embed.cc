@@ -64,6 +64,7 @@ ApiStatus start_embed(ApiContext& context, const Writer& writer, Parse parse, bo
     return {};
   }
   EmbeddingRequest wanted;
+  wanted.model = asked.model;
   wanted.inputs = std::move(asked.inputs);
   wanted.dimensions = asked.dimensions;
   KVASIR_TRY(std::vector<Request> requests, embedding_requests(context, std::move(wanted), *writer,

@@ -76,6 +76,7 @@ ApiResult<std::vector<Request>> embedding_requests(const ApiContext& context, Em
     if (truncates) {
       cut_input(*context.engine.tokenizer(), model.max_model_len_tokens, input.name, request.prompt_token_ids, warnings);
     }
+    request.adapter = adapter_of(context, asked.model);
     request.pooling = asked.pooling;
     request.dimensions = static_cast<std::int32_t>(asked.dimensions.value_or(0));
     request.sampling.max_tokens = 0;

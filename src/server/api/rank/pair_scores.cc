@@ -8,8 +8,9 @@
 namespace kvasir::server::api {
 namespace {
 
-Request with_origin(Request request, const http::ResponseWriter& writer, std::string_view id,
+Request with_origin(const ApiContext& context, Request request, const http::ResponseWriter& writer, std::string_view id,
                     const PairOptions& options) {
+  request.adapter = adapter_of(context, options.model);
   request.tenant = writer.request().tenant.name;
   request.cache_namespace = request.tenant;
   request.priority = options.priority;
@@ -46,7 +47,7 @@ ApiResult<PairPlan> plan_embeddings(const ApiContext& context, const http::Respo
     if (!prompt) return std::unexpected(to_api_error(std::move(prompt).error()));
     for (const RankText& text : *texts) {
       KVASIR_TRY(Request request, embedding_request(context, text, *prompt));
-      plan.requests.push_back(with_origin(std::move(request), writer, id, options));
+      plan.requests.push_back(with_origin(context, std::move(request), writer, id, options));
     }
   }
   for (PairIndex& pair : plan.pairs) pair.document += queries.size();
@@ -78,7 +79,7 @@ ApiResult<PairPlan> plan_pairs(const ApiContext& context, const http::ResponseWr
     if (const ApiStatus fits = check_context(request, info.max_model_len_tokens, document.name); !fits) {
       return too_long(fits.error(), document, options);
     }
-    plan.requests.push_back(with_origin(std::move(request), writer, id, options));
+    plan.requests.push_back(with_origin(context, std::move(request), writer, id, options));
   }
   return plan;
 }
