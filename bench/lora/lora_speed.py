@@ -6,51 +6,27 @@ kinds are played in turn by one server. Rates count from the first token to the 
 
 Usage: lora_speed.py MODEL --hidden N --queries N --keys N --wide N --layers N [--rank N] [--adapters N] [--rounds N]
          [--tokens N] [--out FILE]
-  The sizes are of the model: hidden, all queries' and keys' rows, the feed-forward layer's.
+  The sizes are as scripts/make_lora_adapter.py has them.
 """
 import argparse
-import array
 import concurrent.futures
 import http.client
 import json
 import os
 import pathlib
-import random
 import re
 import statistics
-import struct
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "scripts"))
+
+from make_lora_adapter import SIZES, write_adapter  # noqa: E402
+
 KVASIR = os.environ.get("KVASIR_BINARY", str(ROOT / "build/release/bin/kvasir"))
-
-
-def write_adapter(folder, arguments, seed):
-    """A PEFT folder of drawn numbers."""
-    hidden, queries, keys, wide = arguments.hidden, arguments.queries, arguments.keys, arguments.wide
-    shapes = {"self_attn.q_proj": (hidden, queries), "self_attn.k_proj": (hidden, keys), "self_attn.v_proj": (hidden, keys),
-              "self_attn.o_proj": (queries, hidden), "mlp.gate_proj": (hidden, wide), "mlp.up_proj": (hidden, wide),
-              "mlp.down_proj": (wide, hidden)}
-    draw = random.Random(seed)
-    pool = array.array("f", (draw.gauss(0, 0.01) for _ in range(1 << 16)))
-    header, data = {}, bytearray()
-    for layer in range(arguments.layers):
-        for module, (inputs, outputs) in shapes.items():
-            for half, (rows, columns) in (("A", (arguments.rank, inputs)), ("B", (outputs, arguments.rank))):
-                begin, count = len(data), rows * columns
-                while count > 0:
-                    first = draw.randrange(len(pool))
-                    piece = pool[first:first + count]
-                    data += piece.tobytes()
-                    count -= len(piece)
-                header[f"base_model.model.model.layers.{layer}.{module}.lora_{half}.weight"] = {
-                    "dtype": "F32", "shape": [rows, columns], "data_offsets": [begin, len(data)]}
-    folder.mkdir()
-    text = json.dumps(header).encode()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
-    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": arguments.rank, "lora_alpha": 16}))
 
 
 def answer(port, model, salt, tokens):
@@ -74,7 +50,7 @@ def rate(port, models, salt, tokens):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
-    for name in ("hidden", "queries", "keys", "wide", "layers"):
+    for name in SIZES:
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--adapters", type=int, default=16)
@@ -85,7 +61,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         words = []
         for i in range(arguments.adapters):
-            write_adapter(pathlib.Path(folder, f"a{i}"), arguments, i)
+            write_adapter(pathlib.Path(folder, f"a{i}"), vars(arguments), arguments.rank, i)
             words += ["--lora", f"a{i}={folder}/a{i}"]
         server = subprocess.Popen([KVASIR, "serve", arguments.model, "--port", "0", "--speculate", "off", "--max-num-seqs",
                                    str(arguments.adapters), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -178,6 +178,13 @@ struct GuideRefusals {
   std::int64_t count = 0;
 };
 
+// Guesses of tokens come from the request's text, from answers that had ended, or from a draft model.
+inline constexpr std::array<std::string_view, 3> kDrafters = {"text", "answers", "model"};
+struct DraftCounts {
+  std::int64_t num_drafted = 0;
+  std::int64_t num_accepted = 0;
+};
+
 struct EngineStats {
   std::int64_t num_running = 0;
   std::int64_t num_running_tokens = 0;  // prompts and answers so far
@@ -207,11 +214,8 @@ struct EngineStats {
   std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
   std::int64_t num_draft_tokens = 0;                  // guesses that steps have run
   std::int64_t num_draft_tokens_accepted = 0;         // .. and that were what was sampled
-  std::int64_t num_answer_draft_tokens = 0;           // of those, from answers that had ended
-  std::int64_t num_answer_draft_tokens_accepted = 0;
-  std::int64_t num_model_draft_tokens = 0;            // .. and by a draft model
-  std::int64_t num_model_draft_tokens_accepted = 0;
-  double draft_model_seconds_total = 0.0;             // that it took
+  std::array<DraftCounts, kDrafters.size()> drafts_by{};  // the same by drafter
+  double draft_model_seconds_total = 0.0;                 // that the draft model took
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

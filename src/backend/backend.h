@@ -47,7 +47,7 @@ struct MatmulOp {
   Rows tile_maxima = {};
 };
 
-// What an adapter adds to one matrix: outputs += factor * b (a inputs). A device may round a and b to half precision where
+// An adapter's addition to one matrix: outputs += factor * b (a inputs). A device may round a and b to half precision where
 // the matrix is not in F32.
 struct AdapterPart {
   const Matrix* weight = nullptr;
@@ -202,7 +202,9 @@ class Backend {
   virtual void expect_adapters() {}
   // Adds to the products of matmul() and matmul_add() for the rows of slices that name it. The numbers are copied.
   // Errors: kUnmet for a device that runs none, kMachine (memory).
-  virtual Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts);
+  virtual Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart>) {
+    return make_error(ErrorKind::kUnmet, "this device runs no adapters");
+  }
   // For the cells of all layer groups.
   virtual Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) = 0;
 

@@ -15,10 +15,6 @@
 
 namespace kvasir::backend {
 
-Result<std::unique_ptr<Adapter>> Backend::make_adapter(std::span<const AdapterPart>) {
-  return make_error(ErrorKind::kUnmet, "this device runs no adapters");
-}
-
 std::vector<std::string> host_isas() {
   std::vector<std::string> isas;
   for (const kernels::Isa& isa : kernels::host_isas()) isas.emplace_back(isa.table.isa);

@@ -81,15 +81,12 @@ void add_speculation(JsonWriter& json, const EngineStats& stats, std::int64_t nu
   json.member("accepted", stats.num_draft_tokens_accepted);
   json.member("tokens_per_step", num_steps > 0 ? static_cast<double>(num_tokens) / static_cast<double>(num_steps) : 0.0);
   json.key("drafters").begin_array();
-  const auto add = [&](std::string_view name, std::int64_t num_drafted, std::int64_t num_accepted, double ms) {
-    if (num_drafted == 0) return;
-    json.begin_object().member("name", name).member("drafted", num_drafted).member("accepted", num_accepted);
-    json.member("ms", ms).end_object();
-  };
-  add("text", stats.num_draft_tokens - stats.num_answer_draft_tokens - stats.num_model_draft_tokens,
-      stats.num_draft_tokens_accepted - stats.num_answer_draft_tokens_accepted - stats.num_model_draft_tokens_accepted, 0.0);
-  add("answers", stats.num_answer_draft_tokens, stats.num_answer_draft_tokens_accepted, 0.0);
-  add("model", stats.num_model_draft_tokens, stats.num_model_draft_tokens_accepted, 1000.0 * stats.draft_model_seconds_total);
+  for (std::size_t i = 0; i < kDrafters.size(); ++i) {
+    const auto& [num_drafted, num_accepted] = stats.drafts_by.at(i);
+    if (num_drafted == 0) continue;
+    json.begin_object().member("name", kDrafters.at(i)).member("drafted", num_drafted).member("accepted", num_accepted);
+    json.member("ms", kDrafters.at(i) == "model" ? 1000.0 * stats.draft_model_seconds_total : 0.0).end_object();
+  }
   json.end_array().end_object();
 }
 

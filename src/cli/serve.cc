@@ -108,6 +108,17 @@ std::string describe_memory(const std::string& model, const Engine& engine) {
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
+// An adapter's name leads to its model.
+Status add_name(const std::string& adapter, ModelPlace& place) {
+  if (adapter == place.name || std::ranges::find(place.names, adapter) != place.names.end()) {
+    return make_error(ErrorKind::kUsage, fmt::format("--lora: {} is a name of the model (NAME=PATH gives another one)",
+                                                     printable_line(adapter)),
+                      "lora");
+  }
+  place.names.push_back(adapter);
+  return {};
+}
+
 // The first model, which is loaded unless all are found in a folder, and the names of the others.
 struct Announced {
   const std::vector<ModelPlace>& places;
@@ -267,7 +278,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   if (places.size() > 1 && !config.adapters.empty()) {
     return make_error(ErrorKind::kUsage, fmt::format("--lora: it goes with one model, {} are served", places.size()), "lora");
   }
-  for (const AdapterConfig& adapter : config.adapters) places.front().names.push_back(adapter.name);
+  for (const AdapterConfig& adapter : config.adapters) KVASIR_CHECKED(add_name(adapter.name, places.front()));
   if (places.size() > 1 && !config.draft_model_path.empty()) {
     return make_error(ErrorKind::kUsage, fmt::format("--draft-model: it goes with one model, {} are served", places.size()),
                       "draft-model");

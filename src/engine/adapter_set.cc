@@ -19,7 +19,11 @@ std::vector<backend::AdapterPart> parts_of(const lora::AdapterFile& file, const 
       if (named.name != tensor.name) continue;
       const auto first = static_cast<std::size_t>(named.first_row * tensor.rank);
       const auto count = static_cast<std::size_t>(named.matrix->num_rows * tensor.rank);
-      parts.push_back({.weight = named.matrix, .rank = tensor.rank, .factor = tensor.factor, .a = tensor.a, .b = std::span(tensor.b).subspan(first, count)});
+      parts.push_back({.weight = named.matrix,
+                       .rank = tensor.rank,
+                       .factor = tensor.factor,
+                       .a = tensor.a,
+                       .b = std::span(tensor.b).subspan(first, count)});
     }
   }
   return parts;

@@ -76,13 +76,18 @@ Status DraftModel::check_tokens(const text::Tokenizer* target) const {
   return {};
 }
 
-// Whether the model can read the text. What is computed of it stays.
+// Whether the model can read the text. It has only grown since it was read last, so guesses alone are compared; what is
+// computed of those that came stays.
 bool DraftModel::follow(const Asked& asked, Followed& followed) {
   const auto vocab_size = static_cast<TokenId>(loaded_.info.vocab_size);
-  const auto [kept, wanted] = std::ranges::mismatch(followed.tokens, asked.tokens);
-  if (std::any_of(wanted, asked.tokens.end(), [&](TokenId token) { return token >= vocab_size; })) return false;
-  const auto num_kept = static_cast<std::int32_t>(kept - followed.tokens.begin());
-  followed.tokens.assign(asked.tokens.begin(), asked.tokens.end());
+  const std::span<const TokenId> more = asked.tokens.subspan(followed.num_text_tokens);
+  if (std::ranges::any_of(more, [&](TokenId token) { return token >= vocab_size; })) return false;
+  const auto guesses = std::span(followed.tokens).subspan(followed.num_text_tokens);
+  const auto num_right = static_cast<std::size_t>(std::ranges::mismatch(guesses, more).in1 - guesses.begin());
+  followed.tokens.resize(followed.num_text_tokens + num_right);
+  followed.tokens.insert(followed.tokens.end(), more.begin() + static_cast<std::ptrdiff_t>(num_right), more.end());
+  const auto num_kept = static_cast<std::int32_t>(followed.num_text_tokens + num_right);
+  followed.num_text_tokens = asked.tokens.size();
   // The last token is computed anew when it is there: its logits are wanted.
   followed.num_computed = std::min({followed.num_computed, num_kept, static_cast<std::int32_t>(asked.tokens.size()) - 1});
   return true;
@@ -187,8 +192,7 @@ void DraftModel::take_results() {
     Followed& followed = *reader.followed;
     followed.num_computed += reader.num_rows;
     reader.num_rows = 0;
-    const auto num_text_tokens = static_cast<std::int32_t>(reader.asked->tokens.size());
-    if (followed.num_computed <= num_text_tokens) kv_.commit(followed.kv, followed.tokens, followed.num_computed);
+    if (std::cmp_less_equal(followed.num_computed, followed.num_text_tokens)) kv_.commit(followed.kv, followed.tokens, followed.num_computed);
     if (sampled.num_tokens[i] == 0) continue;
     const TokenId token = sampled.tokens[next++].token;
     std::vector<TokenId>& guesses = reader.asked->guesses;

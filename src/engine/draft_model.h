@@ -31,7 +31,7 @@ class DraftModel {
   Status check_tokens(const text::Tokenizer* target) const;
   // Its workers are the model's too, for the two take turns.
   const std::shared_ptr<ThreadPool>& pool() const { return loaded_.pool; }
-  // Of weights, KV cache and workspace.
+  // Its weights, KV cache and workspace take so much.
   std::int64_t num_bytes() const;
 
   struct Asked {
@@ -54,6 +54,7 @@ class DraftModel {
   struct Followed {
     kv::SequenceKv kv;
     std::vector<TokenId> tokens;  // in the cache or to be computed: the text, then guesses
+    std::size_t num_text_tokens = 0;  // of them, that are no guesses
     std::int32_t num_computed = 0;
   };
   // One that takes part in the passes of a call.

@@ -15,7 +15,7 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   streams_.clear();
   guides_.clear();
   num_guesses_ = num_tokens_ = num_accepted_ = 0;
-  by_source_ = {};
+  drafts_by_ = {};
   is_plain_decoding_ = output.num_whole == output.sequences.size();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     ran_.push_back({sequence.id, sequence.num_draft_tokens()});
@@ -45,8 +45,8 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
 void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
                        const sched::Scheduler& scheduler, const ActiveRequest& request) {
   if (speculator_.knows(update.id)) {
-    Counts& counts = by_source_.at(static_cast<std::size_t>(speculator_.source_of(update.id)));
-    counts.num_guesses += num_guesses;
+    DraftCounts& counts = drafts_by_.at(static_cast<std::size_t>(speculator_.source_of(update.id)));
+    counts.num_drafted += num_guesses;
     counts.num_accepted += num_accepted;
     tokens_.clear();
     for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
@@ -80,11 +80,10 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
   if (!is_on_) return;
   stats.num_draft_tokens += num_guesses_;
   stats.num_draft_tokens_accepted += num_accepted_;
-  const auto& [of_text, of_answers, of_model] = by_source_;
-  stats.num_answer_draft_tokens += of_answers.num_guesses;
-  stats.num_answer_draft_tokens_accepted += of_answers.num_accepted;
-  stats.num_model_draft_tokens += of_model.num_guesses;
-  stats.num_model_draft_tokens_accepted += of_model.num_accepted;
+  for (std::size_t i = 0; i < drafts_by_.size(); ++i) {
+    stats.drafts_by.at(i).num_drafted += drafts_by_.at(i).num_drafted;
+    stats.drafts_by.at(i).num_accepted += drafts_by_.at(i).num_accepted;
+  }
   stats.draft_model_seconds_total += draft_ms_ / 1000.0;
   if (is_plain_decoding_) {
     speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms, draft_ms_);

@@ -45,11 +45,6 @@ class DraftSteps {
     SequenceId id{};
     std::int32_t num_guesses = 0;
   };
-  // Guesses of a source in the step.
-  struct Counts {
-    std::int32_t num_guesses = 0;
-    std::int32_t num_accepted = 0;
-  };
 
   bool is_on_;
   DraftModel* model_;
@@ -58,7 +53,8 @@ class DraftSteps {
   std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
-  std::array<Counts, spec::Speculator::kNumSources> by_source_;
+  static_assert(kDrafters.size() == spec::Speculator::kNumSources);
+  std::array<DraftCounts, kDrafters.size()> drafts_by_{};  // of the step, in the order of Speculator::Source
   std::vector<spec::Speculator::Draft> model_drafts_;  // that the model is to make
   std::vector<DraftModel::Asked> asked_;               // of them, in their order
   double draft_ms_ = 0.0;                              // that the model took for the guesses of the next step

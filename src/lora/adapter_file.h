@@ -12,7 +12,7 @@
 
 namespace kvasir::lora {
 
-// What is added to one matrix of the model: outputs += factor * b (a inputs).
+// The addition to one matrix of the model: outputs += factor * b (a inputs).
 struct AdapterTensor {
   std::string name;  // of the matrix: "blk.0.attn_q.weight"
   std::int32_t rank = 0;
@@ -24,7 +24,7 @@ struct AdapterTensor {
 
 struct AdapterFile {
   std::vector<AdapterTensor> tensors;
-  // Of all numbers: other numbers, another version. No protection against forgery.
+  // Other numbers have another version. It is no protection against forgery.
   std::uint64_t version = 0;
 };
 

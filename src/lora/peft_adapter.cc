@@ -70,7 +70,7 @@ class Factors {
   std::vector<std::pair<std::string, double>> alphas_;
 };
 
-// What would change the numbers otherwise than is done here.
+// Refuses settings that change the numbers otherwise than is done here.
 Status check_config(simdjson::dom::object config) {
   std::string_view text;
   if (config["peft_type"].get(text) == simdjson::SUCCESS && text != "LORA") {

@@ -84,7 +84,7 @@ class Model {
   virtual const PooledHead& pooled_head() const = 0;
   virtual std::int32_t num_token_types() const = 0;
 
-  // Those that adapters can change: of attention and dense feed-forward layers. They live as long as the model.
+  // Adapters can change these: matrices of attention and dense feed-forward layers. They live as long as the model.
   std::span<const NamedMatrix> layer_matrices() const { return layer_matrices_; }
   void set_layer_matrices(std::vector<NamedMatrix> matrices) { layer_matrices_ = std::move(matrices); }
 

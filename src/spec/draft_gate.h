@@ -23,7 +23,7 @@ class DraftGate {
 
   // How many guesses of each stream run. All 0 where none pays, in each kPlainEvery-th step, and while it sleeps.
   std::span<const std::int32_t> choose(std::span<const Stream> streams);
-  // What a step brought in which these streams ran one token each, and their guesses, which had taken draft_ms to make.
+  // A step brought so many tokens, in which these streams ran one token each, and guesses that had taken draft_ms to make.
   void observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens, double milliseconds,
                double draft_ms = 0.0);
   // The passes of a model took so long.

@@ -1,41 +1,23 @@
 """Adapters as a user meets them: one of drawn numbers for the tiny model, at run and in a server."""
 import json
-import random
-import struct
+import pathlib
+import sys
 import unittest
 import urllib.error
 import urllib.request
 
 from command_line import BAD_FILE, LLAMA, TIME_LIMIT_S, USAGE, CommandLineTest
 
-RANK = 4
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
+from make_lora_adapter import write_adapter  # noqa: E402
 
-HIDDEN, QUERIES, KEYS, WIDE, LAYERS = 64, 64, 32, 64, 2  # of the tiny model
-SHAPES = {  # inputs and outputs by the names in folders
-    "self_attn.q_proj": (HIDDEN, QUERIES), "self_attn.k_proj": (HIDDEN, KEYS), "self_attn.v_proj": (HIDDEN, KEYS),
-    "self_attn.o_proj": (QUERIES, HIDDEN), "mlp.gate_proj": (HIDDEN, WIDE), "mlp.up_proj": (HIDDEN, WIDE),
-    "mlp.down_proj": (WIDE, HIDDEN)}
+SIZES = {"hidden": 64, "queries": 64, "keys": 32, "wide": 64, "layers": 2}  # of the tiny model
 
 
 class Lora(CommandLineTest):
     def adapter(self, name, seed, **config):
-        """The path of a PEFT folder of drawn numbers."""
-        draw = random.Random(seed)
-        header, data = {}, b""
-        for layer in range(LAYERS):
-            for module, (inputs, outputs) in SHAPES.items():
-                for half, shape in (("A", (RANK, inputs)), ("B", (outputs, RANK))):
-                    numbers = struct.pack(f"<{shape[0] * shape[1]}f", *(draw.gauss(0, 0.2) for _ in range(shape[0] * shape[1])))
-                    header[f"base_model.model.model.layers.{layer}.{module}.lora_{half}.weight"] = {
-                        "dtype": "F32", "shape": list(shape), "data_offsets": [len(data), len(data) + len(numbers)]}
-                    data += numbers
-        folder = self.folder / name
-        folder.mkdir()
-        text = json.dumps(header).encode()
-        (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
-        (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": RANK, "lora_alpha": 8} | config))
-        return folder
+        return write_adapter(self.folder / name, SIZES, rank=4, seed=seed, spread=0.2, **config)
 
     def ask(self, path, **body):
         request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None,
@@ -90,6 +72,7 @@ class Lora(CommandLineTest):
         self.refusal(BAD_FILE, *words, self.adapter("saved", 4, modules_to_save=["lm_head"]), says="modules_to_save")
         good = self.adapter("good", 5)
         self.refusal(USAGE, *words, good, "--lora", good, says="run answers with one adapter, 2 are given")
+        self.refusal(USAGE, "serve", LLAMA, "--port", "0", "--lora", f"llama-f32={good}", says="llama-f32 is a name of the model")
         self.refusal(USAGE, *words, good, "--lora-scale", "much", says="--lora-scale much: it is no number")
         self.refusal(USAGE, *words, good, "--lora-scale", "other=1", says="no adapter is called so")
 

@@ -160,7 +160,7 @@ class Speculation : public ::testing::TestWithParam<const char*> {
       const EngineStats stats = stats_after(*guessing, 2 * std::ssize(make_requests()));
       num_guesses += stats.num_draft_tokens;
       num_right += stats.num_draft_tokens_accepted;
-      num_by_model += stats.num_model_draft_tokens;
+      num_by_model += stats.drafts_by.back().num_drafted;
     }
     RecordProperty("num_guesses", std::to_string(num_guesses));
     RecordProperty("num_right", std::to_string(num_right));

@@ -39,8 +39,7 @@ struct KvPolicySettings {
   CellRange only_cells = {};        // alone are touched where they are any (calibration)
   // While the prompt is read the share is of what is read, and not of the whole prompt (evaluation).
   bool is_share_of_present = false;
-  // What the model runs with besides its weights, an adapter's version: keys and values of another one are others. 0:
-  // nothing.
+  // The version of the adapter that the model runs with: keys and values of another one are others. 0: it runs without.
   std::uint64_t weights_version = 0;
 
   bool is_lossy() const;

@@ -222,28 +222,22 @@ void append_guides(PrometheusText& out, std::span<const ModelMetrics> models) {
   }
 }
 
-// `in_all` counts those from finished answers and by models too.
 void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models, std::string_view name,
-                   std::string_view help, std::int64_t EngineStats::*in_all, std::int64_t EngineStats::*of_answers,
-                   std::int64_t EngineStats::*of_model) {
+                   std::string_view help, std::int64_t DraftCounts::*count) {
   out.begin(name, "counter", help);
   for (const ModelMetrics& model : models) {
-    const std::int64_t answers = model.engine.*of_answers, by_model = model.engine.*of_model;
-    const std::int64_t text = model.engine.*in_all - answers - by_model;
-    for (const auto& [drafter, count] : {std::pair("text", text), std::pair("answers", answers), std::pair("model", by_model)}) {
-      out.value(name, label_of(model) + "," + prometheus_label("drafter", drafter), static_cast<double>(count));
+    for (std::size_t i = 0; i < kDrafters.size(); ++i) {
+      out.value(name, label_of(model) + "," + prometheus_label("drafter", kDrafters.at(i)),
+                static_cast<double>(model.engine.drafts_by.at(i).*count));
     }
   }
 }
 
 void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models) {
   append_drafts(out, models, "draft_tokens_total",
-                "Guesses of tokens that steps have checked (--speculate), by what they came from",
-                &EngineStats::num_draft_tokens, &EngineStats::num_answer_draft_tokens,
-                &EngineStats::num_model_draft_tokens);
+                "Guesses of tokens that steps have checked (--speculate), by what they came from", &DraftCounts::num_drafted);
   append_drafts(out, models, "draft_tokens_accepted_total", "Guesses that were right, each a step less",
-                &EngineStats::num_draft_tokens_accepted, &EngineStats::num_answer_draft_tokens_accepted,
-                &EngineStats::num_model_draft_tokens_accepted);
+                &DraftCounts::num_accepted);
   out.begin("draft_model_seconds_total", "counter", "Time that the draft model took (--draft-model)");
   for (const ModelMetrics& model : models) {
     out.value("draft_model_seconds_total", label_of(model), model.engine.draft_model_seconds_total);
