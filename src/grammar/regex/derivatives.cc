@@ -63,7 +63,7 @@ TermId Derivatives::next(TermId term, char32_t code_point) {
 }
 
 bool Derivatives::is_alive(TermId term) {
-  if (store_.is_surely_alive(term)) return true;
+  if (store_.has_text(term)) return true;
   grow();
   if (known_.lives[term] == Life::kUnknown) search_text(term);
   return known_.lives[term] == Life::kAlive;
@@ -82,7 +82,7 @@ void Derivatives::search_text(TermId term) {
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
   const auto reach = [&](std::size_t place) {
     const TermId at = reached[place].term;
-    const bool is_alive = store_.is_nullable(at) || store_.is_surely_alive(at) || known_.lives[at] == Life::kAlive;
+    const bool is_alive = store_.has_text(at) || known_.lives[at] == Life::kAlive;
     if (is_alive && found == kNotFound) found = place;
     if (known_.lives[at] != Life::kDead) open.emplace(store_.shortest(at), place);
   };

@@ -78,11 +78,15 @@ class TermStore {
     return word_ranges_[terms_[term].min].end - word_ranges_[terms_[term].min].begin;
   }
   const text::regex::CodePointSet& code_points(TermId term) const { return classes_[terms_[term].min]; }
-  // No intersection or complement is inside, so there is a text; else one has to search.
+  // No intersection or complement is inside, so there is a text, and behind each character that may begin one, too.
   bool is_surely_alive(TermId term) const { return terms_[term].is_surely_alive; }
 
   // No text has fewer characters.
   std::uint32_t shortest(TermId term) const { return terms_[term].shortest; }
+  // There surely is a text; else one has to search.
+  bool has_text(TermId term) const {
+    return terms_[term].is_nullable || terms_[term].is_measured || terms_[term].is_surely_alive;
+  }
 
   // A language with the same texts, and the same starts of texts, as far as `num_characters` tell; there are few such
   // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are,
@@ -116,6 +120,8 @@ class TermStore {
     bool is_nullable = false;
     bool is_surely_alive = false;
     bool has_counter = false;      // a kRepeat that counts is inside
+    bool is_length = false;        // any text of min to max characters, and min and max say so
+    bool is_measured = false;      // there are texts of `shortest` characters, of longest_run and of each number between
     std::uint16_t num_open = 0;    // kConcat: parts from the first on that may be empty
     std::uint32_t min = 0;         // kRepeat; kClass: place in classes_; kWord: place in word_begins_; kWords: in word_ranges_
     std::uint32_t max = 0;         // kRepeat; kWord: bytes
@@ -124,6 +130,7 @@ class TermStore {
     // Characters of a shortest text (or fewer, where there is an intersection or a complement), and of the longest way from the start of a text to a nearest end; saturated.
     std::uint32_t shortest = 0;
     std::uint32_t longest_way = 0;
+    std::uint32_t longest_run = 0;  // is_measured alone says what it is
     std::pair<std::uint64_t, std::uint64_t> fingerprint = {};
   };
   // A place in a decimal whose digits are read from the left.
@@ -160,6 +167,11 @@ class TermStore {
   Term described(const Parts& parts) const;
   std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;
   void measure(const Parts& parts, Term& term) const;
+  void measure_run(const Parts& parts, Term& term) const;
+  void measure_run_of_union(const Parts& parts, Term& term) const;
+  void measure_run_of_intersection(const Parts& parts, Term& term) const;
+  bool is_too_short(std::span<const TermId> terms) const;
+  bool is_any_length(const Parts& parts) const;
   TermId clamped_intersection(TermId term, std::uint32_t num_characters);
   std::string_view rest_of(const WordRange& range, std::uint32_t place) const;
   bool are_same(const WordRange& a, const WordRange& b) const;

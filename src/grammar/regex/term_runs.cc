@@ -1,0 +1,96 @@
+// Numbers of characters that texts of a language surely have (TermStore::has_text).
+//
+// The texts of most languages have every number of characters from the shortest on. Where such a language is bounded by
+// a length, the two numbers say whether a text is left, and nobody has to search through what the text may hold.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "grammar/regex/term_store.h"
+
+namespace kvasir::grammar {
+namespace {
+
+constexpr std::uint32_t kMaxLength = 1'000'000'000;  // and more, as in measure()
+
+std::uint32_t capped(std::uint64_t length) { return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, kMaxLength)); }
+
+}  // namespace
+
+bool TermStore::is_any_length(const Parts& parts) const {
+  const auto is_any_character = [&](std::uint32_t place) {
+    const text::CodePointRanges& ranges = classes_[place].ranges();
+    return ranges.size() == 2 && ranges[0].first == 0 && ranges[1].second == kLastCodePoint &&
+           ranges[0].second + 1 == kFirstSurrogate && ranges[1].first == kLastSurrogate + 1;
+  };
+  if (parts.kind == TermKind::kClass) return is_any_character(parts.min);
+  if (parts.kind != TermKind::kRepeat) return false;
+  const Term& child = terms_[parts.children[0]];
+  return child.kind == TermKind::kClass && child.is_length;
+}
+
+void TermStore::measure_run(const Parts& parts, Term& term) const {
+  const auto part = [&](std::size_t i) -> const Term& { return terms_[parts.children[i]]; };
+  switch (parts.kind) {
+    case TermKind::kNone:
+    case TermKind::kComplement:
+    case TermKind::kMultiples:
+      return;
+    case TermKind::kUnion:
+      return measure_run_of_union(parts, term);
+    case TermKind::kIntersection:
+      return measure_run_of_intersection(parts, term);
+    case TermKind::kEmpty:
+    case TermKind::kClass:
+    case TermKind::kWord:
+    case TermKind::kWords:
+      term.longest_run = term.shortest;
+      break;
+    case TermKind::kConcat:
+      if (!part(0).is_measured || !part(1).is_measured) return;
+      term.longest_run = capped(std::uint64_t{part(0).longest_run} + part(1).longest_run);
+      break;
+    case TermKind::kRepeat: {
+      const Term& child = part(0);
+      if (!child.is_measured) return;
+      const std::uint64_t run = std::uint64_t{parts.min} * child.longest_run;
+      // One time more begins where `min` times end, or before: then the longer ones hang together, too.
+      const bool goes_on = (std::uint64_t{parts.min} + 1) * child.shortest <= run + 1;
+      term.longest_run = capped(goes_on ? std::uint64_t{parts.max} * child.longest_run : run);
+      break;
+    }
+  }
+  term.is_measured = term.shortest < kMaxLength;
+}
+
+// The run that holds the shortest text grows while a part's run begins in it or right behind it.
+void TermStore::measure_run_of_union(const Parts& parts, Term& term) const {
+  std::uint32_t run = term.shortest;
+  for (bool has_grown = true; has_grown;) {
+    has_grown = false;
+    for (const TermId child : parts.children) {
+      const Term& part = terms_[child];
+      if (!part.is_measured) return;
+      if (part.shortest > run + 1 || part.longest_run <= run) continue;
+      run = part.longest_run;
+      has_grown = true;
+    }
+  }
+  term.longest_run = run;
+  term.is_measured = term.shortest < kMaxLength;
+}
+
+// One language beside lengths.
+void TermStore::measure_run_of_intersection(const Parts& parts, Term& term) const {
+  std::uint32_t run = kMaxLength;
+  std::size_t num_languages = 0;
+  for (const TermId child : parts.children) {
+    const Term& part = terms_[child];
+    if (!part.is_measured || (!part.is_length && ++num_languages > 1)) return;
+    run = std::min(run, part.longest_run);
+  }
+  term.longest_run = run;
+  term.is_measured = term.shortest <= run && term.shortest < kMaxLength;
+}
+
+}  // namespace kvasir::grammar
