@@ -154,6 +154,7 @@ void GuidedChoice::add_view() {
   if (guide_->is_exhausted()) {
     if (renew(std::span(guesses_).first(views_.size()))) matcher_.fill(mask);
     is_lost_ = is_lost_ || guide_->is_exhausted();
+    if (is_lost_) mask.set_all();  // whatever comes, the answer ends with error()
   }
   const bool may_end = matcher_.is_accepting();
   for (const TokenId token : stop_tokens_) {

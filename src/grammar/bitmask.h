@@ -26,6 +26,10 @@ class TokenMask {
   std::span<const std::uint64_t> words() const { return words_; }
 
   void clear() { std::ranges::fill(words_, 0); }
+  void set_all() {
+    std::ranges::fill(words_, ~std::uint64_t{0});
+    if (const int num_last = num_tokens_ % 64; num_last != 0) words_.back() = (std::uint64_t{1} << num_last) - 1;
+  }
   // Requires: as many words as words() has.
   void assign(std::span<const std::uint64_t> words) { std::ranges::copy(words, words_.begin()); }
   // Requires: 0 <= token < num_tokens().

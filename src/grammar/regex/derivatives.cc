@@ -1,18 +1,15 @@
 #include "grammar/regex/derivatives.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "grammar/regex/common_text.h"
 #include "grammar/regex/term_ranges.h"
 
 namespace kvasir::grammar {
 namespace {
-
-constexpr std::size_t kNotFound = static_cast<std::size_t>(-1);
 
 std::uint32_t one_less(std::uint32_t count) { return count == 0 || count == kUnbounded ? count : count - 1; }
 
@@ -63,48 +60,35 @@ TermId Derivatives::next(TermId term, char32_t code_point) {
 }
 
 bool Derivatives::is_alive(TermId term) {
+  // A chain of any length: all of its parts have to be.
+  for (; store_.kind(term) == TermKind::kConcat && !store_.has_text(term); term = store_.children(term)[1]) {
+    if (!is_alive(store_.children(term)[0])) return false;
+  }
   if (store_.has_text(term)) return true;
   grow();
-  if (known_.lives[term] == Life::kUnknown) search_text(term);
+  if (known_.lives[term] == Life::kUnknown) {
+    const bool is_there = has_text(term);
+    grow();
+    known_.lives[term] = is_there ? Life::kAlive : Life::kDead;
+  }
   return known_.lives[term] == Life::kAlive;
 }
 
-// From the term to where the end seems nearest, until a text is found. Without one, everything that was reached is dead.
-void Derivatives::search_text(TermId term) {
-  struct Reached {
-    TermId term;
-    std::size_t from;
-  };
-  std::vector<Reached> reached = {{term, 0}};
-  std::vector<bool> is_reached(store_.num_terms());
-  std::size_t found = kNotFound;
-  using Open = std::pair<std::uint32_t, std::size_t>;  // characters to an end at least, and a place in `reached`
-  std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
-  const auto reach = [&](std::size_t place) {
-    const TermId at = reached[place].term;
-    const bool is_alive = store_.has_text(at) || known_.lives[at] == Life::kAlive;
-    if (is_alive && found == kNotFound) found = place;
-    if (known_.lives[at] != Life::kDead) open.emplace(store_.shortest(at), place);
-  };
-  for (reach(0); !open.empty() && found == kNotFound && !store_.is_exhausted();) {
-    const std::size_t from = open.top().second;
-    open.pop();
-    const TermRanges& ranges = raw(reached[from].term);
-    is_reached.resize(store_.num_terms());
-    for (const TermRange& range : ranges) {
-      if (range.target == kNothing || is_reached[range.target]) continue;
-      is_reached[range.target] = true;
-      reached.push_back({range.target, from});
-      reach(reached.size() - 1);
-    }
+// Of one that TermStore::has_text() does not know to have any.
+bool Derivatives::has_text(TermId term) {
+  const std::vector<TermId> parts(store_.children(term).begin(), store_.children(term).end());
+  switch (store_.kind(term)) {
+    case TermKind::kNone:
+      return false;
+    case TermKind::kUnion:
+      return std::ranges::any_of(parts, [this](TermId part) { return is_alive(part); });
+    case TermKind::kRepeat:
+      return is_alive(parts[0]);
+    case TermKind::kIntersection:
+      return CommonText(store_, *this).is_there(parts);
+    default:
+      return CommonText(store_, *this).is_there({&term, 1});
   }
-  grow();
-  if (found == kNotFound) {
-    for (const Reached& one : reached) known_.lives[one.term] = Life::kDead;
-    return;
-  }
-  for (std::size_t i = found; i != 0; i = reached[i].from) known_.lives[reached[i].term] = Life::kAlive;
-  known_.lives[term] = Life::kAlive;
 }
 
 TermRanges Derivatives::derive(TermId term) {

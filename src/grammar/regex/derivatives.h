@@ -21,6 +21,8 @@ class Derivatives {
   // By first character. No target is a language without texts. The reference lives as long as the store.
   const TermRanges& of(TermId term);
   TermId next(TermId term, char32_t code_point);
+  // As of(), but a target may have no texts.
+  const TermRanges& raw(TermId term);
 
   // Whether the language has a text.
   bool is_alive(TermId term);
@@ -30,14 +32,13 @@ class Derivatives {
  private:
   using Life = DerivedTerms::Life;
 
-  const TermRanges& raw(TermId term);  // targets may be dead
   TermRanges derive(TermId term);
   TermRanges derive_class(TermId term) const;
   TermRanges derive_concat(TermId term);
   TermRanges derive_children(TermId term);
   TermRanges derive_repeat(TermId term);
   TermRanges derive_multiples(TermId term);
-  void search_text(TermId term);
+  bool has_text(TermId term);
   void grow();
 
   TermStore& store_;

@@ -80,17 +80,44 @@ void TermStore::measure_run_of_union(const Parts& parts, Term& term) const {
   term.is_measured = term.shortest < kMaxLength;
 }
 
-// One language beside lengths.
-void TermStore::measure_run_of_intersection(const Parts& parts, Term& term) const {
+// The longest of the lengths that are surely common, from the longest `shortest` on; 0: they may have none.
+std::uint32_t TermStore::common_run(std::span<const TermId> terms) const {
   std::uint32_t run = kMaxLength;
   std::size_t num_languages = 0;
-  for (const TermId child : parts.children) {
-    const Term& part = terms_[child];
-    if (!part.is_measured || (!part.is_length && ++num_languages > 1)) return;
-    run = std::min(run, part.longest_run);
+  for (const TermId id : terms) {
+    const Term& term = terms_[id];
+    if (!term.is_measured || (!term.is_length && ++num_languages > 1)) return 0;
+    run = std::min(run, term.longest_run);
   }
-  term.longest_run = run;
-  term.is_measured = term.shortest <= run && term.shortest < kMaxLength;
+  return run;
+}
+
+// One language beside lengths.
+void TermStore::measure_run_of_intersection(const Parts& parts, Term& term) const {
+  term.longest_run = common_run(parts.children);
+  term.is_measured = term.shortest > 0 && term.shortest <= term.longest_run && term.shortest < kMaxLength;
+}
+
+// Some part's texts are all longer than another's.
+bool TermStore::is_too_short(std::span<const TermId> terms) const {
+  std::uint32_t shortest = 0;
+  std::uint32_t longest = kUnbounded;
+  for (const TermId id : terms) {
+    const Term& term = terms_[id];
+    shortest = std::max(shortest, term.shortest);
+    if (id == kEmptyText) longest = 0;
+    if (term.is_length) longest = std::min(longest, term.kind == TermKind::kClass ? 1 : term.max);
+  }
+  return shortest > longest;
+}
+
+TermStore::Life TermStore::life_of_all(std::span<const TermId> terms) const {
+  if (std::ranges::find(terms, kNothing) != terms.end() || is_too_short(terms)) return Life::kDead;
+  if (std::ranges::all_of(terms, [this](TermId term) { return is_nullable(term); })) return Life::kAlive;
+  if (terms.size() == 1) return has_text(terms[0]) ? Life::kAlive : Life::kUnknown;
+  std::uint32_t shortest = 0;
+  for (const TermId term : terms) shortest = std::max(shortest, terms_[term].shortest);
+  return shortest > 0 && shortest <= common_run(terms) ? Life::kAlive : Life::kUnknown;
 }
 
 }  // namespace kvasir::grammar

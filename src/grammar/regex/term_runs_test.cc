@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +85,13 @@ class TermRunsTest : public testing::Test {
     }
   }
 
+  TermId target(TermId term, char32_t c) {
+    for (const TermRange& range : derivatives_.raw(term)) {
+      if (range.first <= c && c <= range.last) return range.target;
+    }
+    return kNothing;
+  }
+
   std::mt19937 random_{47};
   TermStore store_;
   Derivatives derivatives_{store_};
@@ -119,6 +127,53 @@ TEST_F(TermRunsTest, CountedRepeatsThatMayBeginAnywhereNeedNoSearchUnderABoundOf
   EXPECT_FALSE(derivatives_.is_alive(store_.all_of({language, any(0, 21)})));
   EXPECT_FALSE(derivatives_.is_alive(store_.all_of({language, any(3, 9)})));
   EXPECT_LT(store_.num_terms(), num_before + 2 * 300);  // the lengths and the intersections themselves
+}
+
+// Two counted repeats that may both begin anywhere: the pairs of what is left of each are many, what is left of one is not.
+TEST_F(TermRunsTest, TwoLanguagesUnderABoundAreSearchedWithoutTermsOfTheirPairs) {
+  const auto counted = [&](const char* first, std::uint32_t count, const char* last) {
+    const std::vector<TermId> parts = {store_.any_text(), store_.literal(first), any(count, count), store_.literal(last), store_.any_text()};
+    return store_.concat(parts);
+  };
+  const TermId both = store_.all_of({counted("x", 12, "y"), counted("z", 9, "a")});
+  for (std::uint32_t max = 1; max < 60; ++max) {
+    // "x", ten others, "z", "xxy", six others, "a": the second one may begin inside the first.
+    EXPECT_EQ(derivatives_.is_alive(store_.all_of({both, any(0, max)})), max >= 14) << max;
+  }
+  EXPECT_FALSE(store_.is_exhausted());
+  EXPECT_LT(store_.num_terms(), 8000U);
+}
+
+TEST_F(TermRunsTest, WhatTwoLanguagesHaveInCommonIsWhatAWalkFinds) {
+  for (int round = 0; round < 400; ++round) {
+    store_ = TermStore(200'000);
+    const auto letters = [&](char32_t last) { return store_.char_class(CodePointSet::of('a', last)); };
+    const auto language = [&] {
+      std::vector<TermId> parts;
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        const std::uint32_t min = below(3);
+        parts.push_back(store_.repeat(letters('a' + below(3)), min, below(3) == 0 ? kUnbounded : min + below(3)));
+      }
+      const TermId made = store_.concat(parts);
+      return below(3) == 0 ? store_.complement(made) : made;
+    };
+    const std::uint32_t min = below(5);
+    const std::vector<TermId> languages = {language(), language(), any(min, min + below(4))};
+    // All texts of the letters that the bound leaves.
+    bool is_alive = false;
+    const auto walk = [&](const auto& self, const std::vector<TermId>& at, int depth) -> void {
+      if (std::ranges::all_of(at, [&](TermId term) { return store_.is_nullable(term); })) is_alive = true;
+      if (is_alive || depth == 8) return;
+      for (const char32_t c : {U'a', U'b', U'c', U'd'}) {
+        std::vector<TermId> next;
+        for (const TermId term : at) next.push_back(target(term, c));
+        if (std::ranges::find(next, kNothing) == next.end()) self(self, next, depth + 1);
+      }
+    };
+    walk(walk, languages, 0);
+    ASSERT_EQ(derivatives_.is_alive(store_.all_of(languages)), is_alive) << round;
+    ASSERT_FALSE(store_.is_exhausted());
+  }
 }
 
 // Each start of a text is walked near the bound, where only some of the counted repeats still fit.

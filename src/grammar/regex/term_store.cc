@@ -319,18 +319,6 @@ TermId TermStore::any_of(std::vector<TermId> terms) {
   return intern({.kind = TermKind::kUnion, .children = terms});
 }
 
-// Some part's texts are all longer than another's.
-bool TermStore::is_too_short(std::span<const TermId> terms) const {
-  std::uint32_t shortest = 0;
-  std::uint32_t longest = kUnbounded;
-  for (const TermId id : terms) {
-    const Term& term = terms_[id];
-    shortest = std::max(shortest, term.shortest);
-    if (term.is_length) longest = std::min(longest, term.kind == TermKind::kClass ? 1 : term.max);
-  }
-  return shortest > longest;
-}
-
 TermId TermStore::all_of(std::vector<TermId> terms) {
   flatten(TermKind::kIntersection, terms);
   join_classes(TermKind::kIntersection, terms);
@@ -348,7 +336,7 @@ TermId TermStore::all_of(std::vector<TermId> terms) {
       return kNothing;
     }
   }
-  if (is_too_short(terms)) return kNothing;
+  if (life_of_all(terms) == Life::kDead) return kNothing;
   return intern({.kind = TermKind::kIntersection, .children = terms});
 }
 

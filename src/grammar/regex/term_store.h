@@ -88,6 +88,10 @@ class TermStore {
     return terms_[term].is_nullable || terms_[term].is_measured || terms_[term].is_surely_alive;
   }
 
+  // Whether languages have a text in common, as far as their lengths tell.
+  using Life = DerivedTerms::Life;
+  Life life_of_all(std::span<const TermId> terms) const;
+
   // A language with the same texts, and the same starts of texts, as far as `num_characters` tell; there are few such
   // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are,
   // but for one that is intersected with a length that it cannot miss.
@@ -96,6 +100,7 @@ class TermStore {
   DerivedTerms& derived() { return derived_; }
 
   bool is_exhausted() const { return is_exhausted_; }
+  void exhaust() { is_exhausted_ = true; }
   // Parts of languages that are looked at count while a guide is compiled: a store of too many is exhausted, too.
   void count_work(std::size_t num_parts) {
     work_ += num_parts;
@@ -171,6 +176,7 @@ class TermStore {
   void measure_run_of_union(const Parts& parts, Term& term) const;
   void measure_run_of_intersection(const Parts& parts, Term& term) const;
   bool is_too_short(std::span<const TermId> terms) const;
+  std::uint32_t common_run(std::span<const TermId> terms) const;
   bool is_any_length(const Parts& parts) const;
   TermId clamped_intersection(TermId term, std::uint32_t num_characters);
   std::string_view rest_of(const WordRange& range, std::uint32_t place) const;
