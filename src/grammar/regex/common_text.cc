@@ -15,8 +15,9 @@ bool CommonText::is_there(std::span<const TermId> languages) {
   while (!is_found_ && !open_.empty() && !store_.is_exhausted()) {
     const Place place = open_.top().place;
     open_.pop();
+    const std::size_t work_before = store_.work();
     expand(place);
-    if (num_places_ > kMaxPlaces) store_.exhaust();
+    store_.count_search(store_.work() - work_before);
   }
   return is_found_;
 }
@@ -86,7 +87,10 @@ void CommonText::reach(std::span<const TermId> tails) {
 
 void CommonText::expand(Place place) {
   std::vector<const TermRanges*> inputs;
-  for (std::size_t i = 0; i < num_languages_; ++i) inputs.push_back(&derivatives_.raw(tails(place)[i]));
+  for (std::size_t i = 0; i < num_languages_; ++i) {
+    inputs.push_back(&derivatives_.raw(tails(place)[i]));
+    store_.count_work(inputs.back()->size());
+  }
   combine_ranges(inputs, [&](std::span<const TermId> targets) {
     if (!is_found_) reach_parts(targets);
     return kNothing;

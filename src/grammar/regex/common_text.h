@@ -25,12 +25,10 @@ class CommonText {
   // Both outlive this.
   CommonText(TermStore& store, Derivatives& derivatives) : store_(store), derivatives_(derivatives) {}
 
-  // Beyond kMaxPlaces the store is exhausted, and the result means nothing. How many there are depends on the languages
-  // alone.
+  // Where the store is exhausted meanwhile, the result means nothing.
   bool is_there(std::span<const TermId> languages);
 
  private:
-  static constexpr std::size_t kMaxPlaces = 30'000;
   static constexpr std::size_t kMaxChoices = 1024;  // of parts of what is left
   using Place = std::uint32_t;  // from 1 on: what is left of each language, in tails_
 

@@ -24,8 +24,9 @@ namespace kvasir::grammar {
 
 // Makes languages. A language is made once: the same parts give the same number. Counters are never unrolled.
 //
-// A store holds at most `max_terms`, and no 257 parts in a row that may be empty. Beyond that it is exhausted for good:
-// every result is kNothing, and whoever asked has to look at is_exhausted() before the result is used.
+// A store holds at most `max_terms`, and no 257 parts in a row that may be empty. Searches for texts have a bound
+// of work, too. Beyond them it is exhausted for good: every result is kNothing, and whoever asked has to look at
+// is_exhausted() before the result is used.
 //
 // Thread safety: none.
 class TermStore {
@@ -100,7 +101,11 @@ class TermStore {
   DerivedTerms& derived() { return derived_; }
 
   bool is_exhausted() const { return is_exhausted_; }
-  void exhaust() { is_exhausted_ = true; }
+  // A search for a text took so much work.
+  void count_search(std::size_t work) {
+    search_work_ += work;
+    if (search_work_ > kMaxSearchWork) is_exhausted_ = true;
+  }
   // Parts of languages that are looked at count while a guide is compiled: a store of too many is exhausted, too.
   void count_work(std::size_t num_parts) {
     work_ += num_parts;
@@ -166,6 +171,7 @@ class TermStore {
   static Multiples multiples_of(const Term& term);
   TermId intern(const Parts& parts);
   bool has_parts(TermId term, const Parts& parts) const;
+  static constexpr std::size_t kMaxSearchWork = 4'000'000;
   static constexpr std::size_t kWorkOfTerm = 60;  // that a store has room for
   static constexpr std::uint16_t kMaxOpen = 256;  // each step looks at all of them, and at all that follow each
   static std::uint64_t hash_of(const Parts& parts);
@@ -194,6 +200,7 @@ class TermStore {
   std::size_t max_terms_;
   std::size_t max_work_;
   std::size_t work_ = 0;
+  std::size_t search_work_ = 0;
   std::size_t num_compiled_terms_ = 0;
   TermId any_text_ = kNothing;  // until it is asked for
   bool is_exhausted_ = false;
