@@ -70,6 +70,31 @@ TEST(StoredResponses, TokensOfAConversationThatGoesOnAreCounted) {
   EXPECT_EQ(text_at(unknown.body, "/error/param"), "previous_response_id");
 }
 
+// Vercel's SDK names the items of earlier answers by their ids.
+TEST(StoredResponses, ItemsOfAnEarlierResponseMayBeNamedByTheirIds) {
+  const RunningServer server;
+  const ClientResponse first = ask(server, "POST", "/v1/responses", R"({"input":"one"})");
+  const std::string said = text_at(first.body, "/output/0/id");
+  const ClientResponse listed = ask(server, "GET", "/v1/responses/" + text_at(first.body, "/id") + "/input_items");
+  const std::string asked = text_at(listed.body, "/data/0/id");
+  for (const char* const reference : {R"({"type":"item_reference","id":"%"})", R"({"id":"%"})"}) {
+    const auto named = [&](const std::string& id) {
+      std::string item = reference;
+      return item.replace(item.find('%'), 1, id);
+    };
+    const std::string next = made(server, R"("input":[)" + named(asked) + "," + named(said) + R"(,{"role":"user","content":"two"}])");
+    const std::string prompt = prompt_of(server);
+    EXPECT_LT(prompt.find("one"), prompt.find("Hello, world!")) << reference;
+    EXPECT_LT(prompt.find("Hello, world!"), prompt.find("two")) << reference;
+    made(server, R"("input":"three","previous_response_id":")" + next + "\"");
+    EXPECT_LT(prompt_of(server).find("Hello, world!"), prompt_of(server).find("three")) << reference;
+  }
+  const ClientResponse unknown = ask(server, "POST", "/v1/responses",
+                                     R"({"input":[{"role":"user","content":"x"},{"type":"item_reference","id":"msg_)" +
+                                         std::string(28, '0') + "\"}]}");
+  EXPECT_EQ(unknown.status, 200) << unknown.body;
+}
+
 TEST(StoredResponses, AreGivenAndForgotten) {
   const RunningServer server;
   const ClientResponse answer = ask(server, "POST", "/v1/responses", R"({"input":"Hi","metadata":{"a":"b"}})");

@@ -9,8 +9,7 @@ namespace kvasir::server::api {
 CallItem begin_call_item(ToolCall call, std::span<const ToolOrigin> origins, IdSource& ids) {
   const ToolOrigin* const known = find_origin(origins, call.name);
   ToolOrigin origin = known != nullptr ? *known : ToolOrigin{.shown_name = call.name, .name = call.name, .space = {}};
-  const std::string_view prefix = origin.is_custom ? "ctc_" : "fc_";
-  return {.id = ids.next(prefix), .call_id = ids.next("call_"), .call = std::move(call), .origin = std::move(origin)};
+  return {.id = {}, .call_id = ids.next("call_"), .call = std::move(call), .origin = std::move(origin)};
 }
 
 std::string call_text(const CallItem& item) {

@@ -18,6 +18,7 @@ struct CallItem {
   bool is_custom() const { return origin.is_custom; }
 };
 
+// Its id is the caller's to give.
 CallItem begin_call_item(ToolCall call, std::span<const ToolOrigin> origins, IdSource& ids);
 // The item as JSON. One in progress has no arguments yet.
 std::string call_item_json(const CallItem& item, std::string_view status);

@@ -9,6 +9,7 @@
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
 #include "server/api/generation.h"
+#include "server/api/responses/item_references.h"
 #include "server/api/responses/responses_format.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api/responses/stored_response.h"
@@ -31,11 +32,11 @@ struct ReadResponses {
 };
 
 // `before` null: what goes before is not known yet.
-ApiResult<ReadResponses> read_responses(const ApiContext& context, http::ResponseWriter& writer,
+ApiResult<ReadResponses> read_responses(const ApiContext& context, http::ResponseWriter& writer, const std::string& body,
                                         const std::string* before) {
   KVASIR_CHECKED(check_limits(context, writer));
   ReadResponses read;
-  auto parsed = parse_continued_request(writer.request().body, context.limits, before, read.warnings);
+  auto parsed = parse_continued_request(body, context.limits, before, read.warnings);
   if (!parsed) return std::unexpected(with_unknown_field(std::move(parsed).error(), read.warnings));
   read.request = *std::move(parsed);
   fill_sampling(read.request.sampling, context.engine.model_info().default_sampling);
@@ -82,13 +83,14 @@ void start_background(ApiContext& context, const Writer& writer,
   ask_store(context, writer, begin, answer);
 }
 
-ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::string* before) {
-  KVASIR_TRY(ReadResponses read, read_responses(context, *writer, before));
+ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::shared_ptr<const std::string>& body,
+                          const std::string* before) {
+  KVASIR_TRY(ReadResponses read, read_responses(context, *writer, *body, before));
   ResponsesRequest& request = read.request;
   if (before == nullptr && !request.previous_response_id.empty()) {
     continue_conversation(context, writer, request.previous_response_id,
-                          [&context, writer](const std::string& conversation) {
-                            return start_responses(context, writer, &conversation);
+                          [&context, writer, body](const std::string& conversation) {
+                            return start_responses(context, writer, body, &conversation);
                           });
     return {};
   }
@@ -109,7 +111,7 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::
   StoredResponse kept;
   if (is_stored) {
     KVASIR_CHECKED(check_store(context));
-    KVASIR_TRY(kept, begin_response(context, *writer, options));
+    KVASIR_TRY(kept, begin_response(context, *writer, *body, options));
     kept.object.is_pinned = is_background;
     StoredResponse ending = kept;
     if (is_background) ending.input_items = nullptr;  // they are stored at the beginning
@@ -133,7 +135,11 @@ extern const Endpoint kResponses = {
     .pattern = "/v1/responses",
     .meaning = "the next message of a conversation, as OpenAI's newer clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start_responses(context, writer, nullptr), *writer); },
+                 const std::string&) {
+      with_referenced_items(context, writer, [&context, writer](const std::shared_ptr<const std::string>& body) {
+        return start_responses(context, writer, body, nullptr);
+      });
+    },
     .fields = [] { return beside_common_fields(responses_fields()); },
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/api/openai/logprobs_json.h"
+#include "server/api/responses/item_references.h"
 #include "server/observe/kv_usage_json.h"
 
 namespace kvasir::server::api {
@@ -157,6 +158,14 @@ void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress)
   json.end_object();
 }
 
+std::string ResponsesFormat::next_item_id(std::string_view prefix) { return item_id(prefix, options_.id, num_ids_++); }
+
+CallItem ResponsesFormat::begin_item(ToolCall call) {
+  CallItem item = begin_call_item(std::move(call), options_.request.tool_origins, ids_);
+  item.id = next_item_id(item.is_custom() ? "ctc_" : "fc_");
+  return item;
+}
+
 std::string ResponsesFormat::queued() const {
   std::string body;
   JsonWriter json(body);
@@ -171,15 +180,15 @@ std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, con
   const ReadAnswer answer = read_answer(options_.tool_calls, choice.text);
   const bool is_thought_alone = answer.text.empty() && answer.calls.empty() && !answer.reasoning.empty();
   if (!answer.reasoning.empty()) {
-    items_.push_back(reasoning_item(ids_.next("rs_"), is_thought_alone ? final_status() : "completed",
+    items_.push_back(reasoning_item(next_item_id("rs_"), is_thought_alone ? final_status() : "completed",
                                     reasoning_part(answer.reasoning)));
   }
   if (!answer.text.empty() || (answer.calls.empty() && !is_thought_alone)) {
     items_.push_back(
-        message_item(ids_.next("msg_"), final_status(), text_part(answer.text, logprobs_)));
+        message_item(next_item_id("msg_"), final_status(), text_part(answer.text, logprobs_)));
   }
   for (const ToolCall& call : answer.calls) {
-    const CallItem item = begin_call_item(call, options_.request.tool_origins, ids_);
+    const CallItem item = begin_item(call);
     items_.push_back(call_item_json(item, call.is_complete ? "completed" : "incomplete"));
   }
   std::string body;
@@ -234,7 +243,7 @@ void ResponsesFormat::add_tokens(std::span<const TokenId> tokens, std::span<cons
 void ResponsesFormat::begin_text(http::Events& events) {
   if (!message_.id.empty()) return;
   end_reasoning("completed", events);
-  message_.id = ids_.next("msg_");
+  message_.id = next_item_id("msg_");
   append_item_event("response.output_item.added", message_item(message_.id, "in_progress", {}), events);
   append_part_event("response.content_part.added", message_, text_part({}, {}), events);
 }
@@ -275,7 +284,7 @@ void ResponsesFormat::end_text(std::string_view status, http::Events& events) {
 void ResponsesFormat::append_reasoning(std::string_view text, http::Events& events) {
   if (reasoning_.id.empty()) {
     end_text("completed", events);
-    reasoning_.id = ids_.next("rs_");
+    reasoning_.id = next_item_id("rs_");
     append_item_event("response.output_item.added", reasoning_item(reasoning_.id, "in_progress", {}), events);
     append_part_event("response.content_part.added", reasoning_, reasoning_part({}), events);
   }
@@ -321,7 +330,7 @@ void ResponsesFormat::append_part(const AnswerPart& part, http::Events& events) 
 void ResponsesFormat::begin_call(const std::string& name, http::Events& events) {
   end_reasoning("completed", events);
   end_text("completed", events);
-  call_ = begin_call_item({.name = name, .arguments = {}}, options_.request.tool_origins, ids_);
+  call_ = begin_item({.name = name, .arguments = {}});
   append_item_event("response.output_item.added", call_item_json(call_, "in_progress"), events);
 }
 

@@ -89,10 +89,13 @@ class ResponsesFormat final : public AnswerFormat {
   void begin_text(http::Events& events);
   void end_text(std::string_view status, http::Events& events);
   std::string_view final_status() const;
+  std::string next_item_id(std::string_view prefix);
+  CallItem begin_item(ToolCall call);
 
   const Options options_;
   const text::Tokenizer& tokenizer_;
   IdSource& ids_;
+  std::size_t num_ids_ = 0;  // of items, so far
   ToolCallReader reader_;
   ReasoningTokens reasoning_tokens_;
   std::vector<Json> items_;  // that are whole

@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "server/api/json_input.h"
+#include "server/api/responses/item_references.h"
 #include "server/api/stored_things.h"
 
 namespace kvasir::server::api {
@@ -35,7 +36,7 @@ void write_content(JsonWriter& json, JsonElement content, std::string_view role)
 }
 
 // An item with what a client may leave out: its id, its type, and the parts of its content.
-void write_item(JsonWriter& json, JsonElement item, IdSource& ids) {
+void write_item(JsonWriter& json, JsonElement item, std::string_view response_id, std::size_t number) {
   if (!item.is_object()) return void(json.raw(simdjson::minify(item)));
   const JsonObject object = item.get_object().value();
   const auto text_of = [&](std::string_view name) {
@@ -45,7 +46,7 @@ void write_item(JsonWriter& json, JsonElement item, IdSource& ids) {
   json.begin_object();
   const std::string_view id = text_of("id"), type = text_of("type"), role = text_of("role");
   const bool is_message = type == "message" || (type.empty() && !role.empty());
-  json.member("id", id.empty() ? ids.next(is_message ? "msg_" : "item_") : std::string(id));
+  json.member("id", id.empty() ? item_id(is_message ? "msg_" : "item_", response_id, number) : std::string(id));
   if (is_message) json.member("type", "message").member("status", "completed");
   for (const auto [key, value] : object) {
     if (key == "id" || (is_message && (key == "type" || key == "status"))) continue;
@@ -56,18 +57,19 @@ void write_item(JsonWriter& json, JsonElement item, IdSource& ids) {
 }
 
 // A response that goes on with another may have no input.
-std::string items_json(std::optional<JsonElement> input, IdSource& ids) {
+std::string items_json(std::optional<JsonElement> input, std::string_view response_id) {
   std::string items;
   JsonWriter json(items);
   json.begin_array();
   if (input && input->is_string()) {
-    json.begin_object().member("id", ids.next("msg_")).member("type", "message").member("status", "completed");
+    json.begin_object().member("id", item_id("msg_", response_id, kFirstInputItem)).member("type", "message").member("status", "completed");
     json.member("role", "user").key("content");
     write_content(json, *input, "user");
     json.end_object();
   } else if (input && input->is_array()) {
     const JsonArray array = input->get_array().value();
-    for (const JsonElement item : array) write_item(json, item, ids);
+    std::size_t number = kFirstInputItem;
+    for (const JsonElement item : array) write_item(json, item, response_id, number++);
   }
   json.end_array();
   return items;
@@ -149,15 +151,15 @@ ApiStatus walk_back(stored::ObjectStore& store, const std::string& owner, std::s
 std::string owner_of(const http::ResponseWriter& writer) { return writer.request().tenant.key_id; }
 
 ApiResult<StoredResponse> begin_response(const ApiContext& context, const http::ResponseWriter& writer,
-                                         const ResponsesFormat::Options& options) {
-  KVASIR_TRY(const JsonDocument document, JsonDocument::parse(writer.request().body, context.limits));
+                                         const std::string& body, const ResponsesFormat::Options& options) {
+  KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, context.limits));
   const auto input = find_member(document.root(), "input");
   return StoredResponse{.object = {.kind = Kind::kResponse,
                                    .id = options.id,
                                    .owner = owner_of(writer),
                                    .parent = options.request.previous_response_id,
                                    .created_s = options.created_s},
-                        .input_items = std::make_shared<const std::string>(items_json(input, context.ids))};
+                        .input_items = std::make_shared<const std::string>(items_json(input, options.id))};
 }
 
 ApiResult<std::string> add_response(stored::ObjectStore& store, const StoredResponse& response) {
@@ -231,6 +233,16 @@ void continue_conversation(const ApiContext& context, const Writer& writer, cons
     respond_unless(answered, *writer);
   };
   ask_store(context, writer, load, go_on);
+}
+
+ApiResult<std::vector<std::string>> items_of(stored::ObjectStore& store, const std::string& owner, const std::string& id,
+                                             const Limits& limits) {
+  auto found = store.find(Kind::kResponse, owner, id);
+  if (!found) return std::unexpected(to_store_error(std::move(found).error()));
+  if (!found->has_value()) return std::vector<std::string>();
+  KVASIR_TRY(EndedResponse ended, read_ended(**found, limits));
+  KVASIR_TRY(std::string input, input_items_of(store, id, limits));
+  return std::vector<std::string>{std::move(ended.output), std::move(input)};
 }
 
 ApiResult<std::string> input_of(stored::ObjectStore& store, const stored::Object& response, const Limits& limits) {

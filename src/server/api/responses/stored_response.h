@@ -22,9 +22,9 @@ struct StoredResponse {
 // Whose things the request may see.
 std::string owner_of(const http::ResponseWriter& writer);
 
-// Errors (400): the input cannot be read.
+// Errors (400): the input of the body cannot be read.
 ApiResult<StoredResponse> begin_response(const ApiContext& context, const http::ResponseWriter& writer,
-                                         const ResponsesFormat::Options& options);
+                                         const std::string& body, const ResponsesFormat::Options& options);
 // Adds one that is made in the background, and gives its JSON.
 ApiResult<std::string> add_response(stored::ObjectStore& store, const StoredResponse& response);
 // These post to the store; of a background response the first end counts.
@@ -43,6 +43,9 @@ ApiResult<std::string> conversation_until(stored::ObjectStore& store, const std:
 // writer. An error of either, or of `answer`, is the response.
 void continue_conversation(const ApiContext& context, const Writer& writer, const std::string& id,
                            std::function<ApiStatus(const std::string& conversation)> answer);
+// Output and own input of a response, each a JSON array; none: it is not there.
+ApiResult<std::vector<std::string>> items_of(stored::ObjectStore& store, const std::string& owner, const std::string& id,
+                                             const Limits& limits);
 // The items that a response was made from, with those of the conversation before as far as it is there.
 ApiResult<std::string> input_of(stored::ObjectStore& store, const stored::Object& response, const Limits& limits);
 
