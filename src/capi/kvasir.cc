@@ -199,7 +199,7 @@ Result<std::optional<kvasir::Guide>> guide_of(const kvasir_sampling& sampling) {
     return kvasir::make_error(ErrorKind::kUsage, "json_schema, regex, grammar, choices: an answer has one form", "json_schema");
   }
   if (sampling.json_schema != nullptr) {
-    guide = kvasir::Guide{.text = sampling.json_schema, .field = "json_schema"};
+    guide = kvasir::Guide{.text = sampling.json_schema, .is_strict = true, .field = "json_schema"};
   } else if (sampling.regex != nullptr) {
     guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kRegex, .text = sampling.regex, .field = "regex"};
   } else if (sampling.grammar != nullptr) {

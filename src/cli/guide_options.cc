@@ -39,7 +39,7 @@ Result<std::optional<Guide>> read_guide(const GuideOptions& options) {
   std::optional<Guide> guide;
   if (!options.schema_file.empty()) {
     KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxFileBytes));
-    guide = Guide{.text = std::move(schema), .field = "--schema"};
+    guide = Guide{.text = std::move(schema), .is_strict = true, .field = "--schema"};
   } else if (!options.regex.empty()) {
     guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
   } else if (!options.grammar_file.empty()) {

@@ -149,6 +149,11 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
   request.guide = guide;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
+  if (options.sampling.max_tokens > request.sampling.max_tokens) {
+    say(fmt::format("kvasir: --max-tokens: {} was cut to {}, what the context of {} tokens has left (--ctx)",
+                    *options.sampling.max_tokens, *request.sampling.max_tokens,
+                    session.engine->model_info().max_model_len_tokens));
+  }
   if (request.guide && !options.raw) allow_reasoning(*session.engine, request);
   // A raw text is not Markdown, and neither is its continuation.
   const auto view = make_answer_view(choose_answer_format(options.plain || options.raw));

@@ -106,7 +106,7 @@ SamplingParams make_sampling_params(const SamplingOptions& options, std::int64_t
   const std::int64_t room = std::max<std::int64_t>(1, max_model_len_tokens - prompt_tokens);
   params.max_tokens = options.max_tokens.value_or(
       static_cast<std::int32_t>(std::min<std::int64_t>(kDefaultMaxTokens, room)));
-  if (options.max_tokens == -1) params.max_tokens = static_cast<std::int32_t>(room);
+  if (options.max_tokens == -1 || *params.max_tokens > room) params.max_tokens = static_cast<std::int32_t>(room);
   params.top_k = std::max(params.top_k, 0);
   return params;
 }

@@ -125,9 +125,9 @@ struct KvTokens {
 
 // `kv_bytes` of the tokens that are needed.
 Error too_little(const EngineConfig& config, const model::ModelConfig& model, const MemoryPlan& plan,
-                 const KvTokens& tokens, std::int64_t kv_bytes) {
+                 const KvTokens& tokens, std::int64_t kv_bytes, std::int64_t to_come_bytes) {
   const std::int64_t sufficient = sufficient_budget(
-      plan.weight_bytes + plan.process_bytes + workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)}) + kv_bytes, kv_bytes,
+      plan.weight_bytes + plan.process_bytes + to_come_bytes + workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)}) + kv_bytes, kv_bytes,
       config.reserved_bytes, model.vocab_size);
   if (tokens.fitting >= kMinModelLenTokens) {
     return {ErrorKind::kMachine,
@@ -156,7 +156,7 @@ std::string MemoryPlan::describe() const {
 
 Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::ModelConfig& model,
                                std::int64_t weight_bytes, std::int64_t process_bytes,
-                               std::int64_t available_bytes) {
+                               std::int64_t available_bytes, std::int64_t to_come_bytes) {
   EngineConfig config = requested;
   config.max_num_batched_tokens = batched_tokens(requested, model);
   MemoryPlan plan;
@@ -197,7 +197,7 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
     const bool must_be_whole = config.max_model_len_tokens > 0 && config.kv_cache_tokens == 0;
     const std::int64_t least = must_be_whole ? length : std::min<std::int64_t>(length, kMinModelLenTokens);
     if (tokens < least) {
-      return std::unexpected(too_little(config, model, plan, {.needed = least, .fitting = tokens}, kv_for(least).num_bytes));
+      return std::unexpected(too_little(config, model, plan, {.needed = least, .fitting = tokens}, kv_for(least).num_bytes, to_come_bytes));
     }
   }
   const KvSize kv = kv_for(tokens);

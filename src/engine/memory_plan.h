@@ -63,9 +63,10 @@ struct MemoryPlan {
 // groups get room for every running sequence's window and as much again of cached prefixes; the full groups
 // get the rest, at most max_num_seqs full-length sequences. Hidden states of a prompt of the greatest length
 // get at most a sixteenth of what the weights leave. Errors: kMachine when not even one sequence of a useful
-// length fits, kUsage when ctx exceeds the model's.
+// length fits, kUsage when ctx exceeds the model's. `to_come_bytes`: what the process will have besides when the model is
+// loaded, at a guess; only the budget that the error names counts it.
 Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelConfig& model,
                                std::int64_t weight_bytes, std::int64_t process_bytes,
-                               std::int64_t available_bytes);
+                               std::int64_t available_bytes, std::int64_t to_come_bytes = 0);
 
 }  // namespace kvasir

@@ -22,7 +22,7 @@ constexpr auto kForeignFiles = std::to_array<ForeignFile>({
     {"<head", kPage},
     {"<!--", kPage},
     {"<?xml", "an XML text: the download got it instead of the model"},
-    {"{", "a JSON text: a configuration, or an error that the download got instead of the model"},
+    {"{", "a JSON text: a configuration, whose folder is the model, or an error that the download got instead of it"},
     {"entry not found", "the answer \"Entry not found\": there is no such file where it was downloaded from"},
     {"pk\x03\x04", "a ZIP archive, perhaps a PyTorch checkpoint: convert it to GGUF"},
     {"\x1f\x8b", "a gzip archive: unpack it"},

@@ -75,7 +75,9 @@ Result<std::string> resolve_folder(std::string_view folder) {
 // "; it is called X here"; empty when the text is like no other program's name.
 std::string hint_of_foreign_name(std::string_view text) {
   const std::string name = name_of_foreign_model(text);
-  return name.empty() ? std::string() : fmt::format("; it is called {} here", printable_line(name));
+  if (!name.empty()) return fmt::format("; it is called {} here", printable_line(name));
+  const bool is_address = text.starts_with("http://") || text.starts_with("https://");
+  return is_address ? "; addresses are not fetched: download the file, or kvasir pull hf:OWNER/NAME" : "";
 }
 
 HubFolder hub_folder(const fs::path& home) { return HubFolder(home / "hub"); }

@@ -52,7 +52,7 @@ MISTAKES = [
     ("POST", "/v1/conversations", {}, 404, "/v1/responses keeps conversations"),
     ("POST", "/v1/vector_stores", {}, 404, "/v1/embeddings makes them"),
     ("POST", "/v1/uploads", {}, 404, "did you mean /v1/files?"),
-    ("POST", "/v1/load_lora_adapter", {}, 404, "a server has the models that it was started with"),
+    ("POST", "/v1/load_lora_adapter", {}, 403, "started with --lora-dir"),
     ("GET", "/api/v0/models", None, 404, "did you mean /v1/models?"),
     ("POST", "/api/v1/generate", {}, 404, "did you mean /v1/completions?"),
     ("POST", "/v1/internal/encode", {}, 404, "did you mean /tokenize?"),

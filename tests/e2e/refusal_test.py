@@ -200,7 +200,9 @@ class BeyondLimits(CommandLineTest):
         self.assertIn("context", said)
 
     def test_answer_beyond_the_context(self):
-        self.refusal(UNMET, "run", LLAMA, "hi", "--ctx", "64", "--max-tokens", "64", says="64")
+        cut = self.kvasir("run", LLAMA, "hi", "--ctx", "64", "--max-tokens", "64")
+        self.assertRegex(cut.stderr, r"--max-tokens: 64 was cut to \d+, what the context of 64 tokens has left \(--ctx\)")
+        self.refusal(UNMET, "run", LLAMA, "hi " * 64, "--ctx", "64", says="64")
 
     def test_text_shorter_than_a_window(self):
         self.refusal(UNMET, "eval", "ppl", LLAMA, "--file", self.file("short.txt", b"short"), says="512")

@@ -72,7 +72,12 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   inputs.has_generic_tools = form == ToolForm::kGeneric;
   inputs.continues_last_message = request.continue_final_message;
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
-  if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
+  if (!prompt) {
+    // Templates have bounds of output and work, far beyond any context.
+    const bool is_too_long = prompt.error().kind == ErrorKind::kUnmet && prompt.error().message.contains("limit of");
+    return bad_request((is_too_long ? "the conversation is too long: " : "") + prompt.error().message,
+                       std::string(prompt_field), is_too_long ? "context_length_exceeded" : "chat_template_error");
+  }
   return std::move(*prompt);
 }
 

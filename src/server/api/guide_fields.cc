@@ -54,7 +54,7 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   KVASIR_TRY(const std::string name, string_of(field.at("type", *type)));
   if (name == "text") return {};
   if (name == "json_object") {  // llama-server's has a schema beside it
-    Guide guide{.text = std::string(kAnyObject)};
+    Guide guide{.text = std::string(kAnyObject), .is_strict = true};
     if (const auto schema = find_member(format, "schema"); schema && !schema->is_null()) {
       KVASIR_TRY(guide.text, schema_of(field.at("schema", *schema)));
     }
@@ -69,12 +69,13 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   FieldInput inner = wrapped ? field.at("json_schema", *wrapped) : field;
   KVASIR_TRY(const JsonObject object, object_of(inner));
   const auto schema = find_member(object, "schema");
-  if (!schema) {
+  Guide guide{.text = std::string(kAnyObject), .is_strict = true};
+  if (schema && !schema->is_null()) {
+    KVASIR_TRY(guide.text, schema_of(inner.at("schema", *schema)));
+  } else {
     const bool is_chat = field.name == "response_format" && !wrapped;
-    return bad_request(inner.name + (is_chat ? ".json_schema" : "") + ".schema is missing", field.name);
+    field.warnings->add(fmt::format("{}{}.schema is missing: the answer is any JSON object", inner.name, is_chat ? ".json_schema" : ""));
   }
-  Guide guide;
-  KVASIR_TRY(guide.text, schema_of(inner.at("schema", *schema)));
   if (const auto strict = find_member(object, "strict")) {
     KVASIR_TRY(guide.is_strict, boolean_of(inner.at("strict", *strict)));
   }
@@ -84,7 +85,7 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
 ApiStatus read_guided_json(const FieldInput& field, GenerationRequest& request) {
   if (asks_for_nothing(field.json) && !field.json.is_object()) return {};
   KVASIR_TRY(std::string schema, schema_of(field));
-  return set_guide(field, {.text = std::move(schema)}, request);
+  return set_guide(field, {.text = std::move(schema), .is_strict = true}, request);
 }
 
 ApiStatus read_guided_regex(const FieldInput& field, GenerationRequest& request) {
@@ -159,7 +160,10 @@ ApiStatus read_structured_outputs(const FieldInput& field, GenerationRequest& re
     return member && !asks_for_nothing(*member);
   };
   request.guide->is_compact = is_set("disable_any_whitespace");
-  request.guide->is_strict |= is_set("disable_additional_properties");
+  // A small model that may add members goes on adding them: they come where the request says so.
+  if (const auto closes = find_member(object, "disable_additional_properties"); closes && closes->is_bool()) {
+    request.guide->is_strict = closes->get_bool().value();
+  }
   return {};
 }
 

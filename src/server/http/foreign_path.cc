@@ -40,8 +40,6 @@ constexpr ForeignPath kForeignPaths[] = {
     {"/get_server_info", "/version"},
     {"/server_info", "/version"},
     {"/health_generate", "/health/ready"},
-    {"/v1/load_lora_adapter", kOneModel},
-    {"/v1/unload_lora_adapter", kOneModel},
     // OpenAI, Azure, Anthropic, Cohere, Gemini
     {"/v1", kModels},
     {"/v1/engines", kModels},

@@ -43,10 +43,10 @@ std::string Router::canonical_path(std::string_view path) const {
   for (const char c : path) {
     if (c != '/' || !whole.ends_with('/')) whole += c;
   }
-  if (knows(whole)) return whole;
-  std::string_view shorter = whole;
+  std::string_view shorter = whole;  // also of a path whose "*" would take the slash
   if (shorter.size() > 1 && shorter.ends_with('/')) shorter.remove_suffix(1);
   if (knows(shorter)) return std::string(shorter);
+  if (knows(whole)) return whole;
   const bool is_reranking = shorter == "/reranking" || shorter == "/v1/reranking";  // llama-server's word
   if (is_reranking && knows("/v1/rerank")) return "/v1/rerank";
   constexpr std::string_view kVersion = "/v1";

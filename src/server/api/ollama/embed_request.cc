@@ -13,7 +13,6 @@ namespace {
 constexpr double kMostDimensions = std::numeric_limits<std::int32_t>::max();
 
 ApiStatus read_inputs(const FieldInput& field, OllamaEmbedRequest& request) {
-  request.has_input = true;
   const bool is_list_or_text = field.json.is_array() || field.json.is_string();
   if (is_list_or_text && asks_for_nothing(field.json)) return {};  // whether there are embeddings
   KVASIR_TRY(request.inputs, prompts_of(field, field.limits.inputs));
@@ -28,7 +27,6 @@ ApiStatus read_inputs(const FieldInput& field, OllamaEmbedRequest& request) {
 // An older client may send no text to see whether there are embeddings.
 ApiStatus read_text(const FieldInput& field, OllamaEmbedRequest& request) {
   KVASIR_TRY(std::string text, string_of(field));
-  request.has_input = true;
   if (!text.empty()) request.inputs = {PlainPrompt{field.name, std::move(text)}};
   return {};
 }
@@ -75,9 +73,7 @@ ApiResult<OllamaEmbedRequest> parse_embed(std::string_view body, const Limits& l
   OllamaEmbedRequest request;
   KVASIR_CHECKED(
       read_fields(document.root(), std::span<const Field<OllamaEmbedRequest>>(), fields, limits, request, warnings));
-  if (request.has_input) return request;
-  const std::string name(fields.front().name);
-  return bad_request(name + " is missing", name, "missing_parameter");
+  return request;  // without a text it asks whether there are embeddings
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ namespace kvasir::server::api {
 
 struct OllamaEmbedRequest {
   std::string model;
-  std::vector<PlainPrompt> inputs;  // texts
-  bool has_input = false;
+  std::vector<PlainPrompt> inputs;  // texts; none: it asks whether there are embeddings
   bool truncates = true;  // a text that is too long is cut, else refused
   std::optional<std::int64_t> dimensions;
 };

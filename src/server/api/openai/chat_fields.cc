@@ -84,6 +84,7 @@ ApiStatus read_modalities(const FieldInput& field, ChatRequest&) {
 // "auto" and "none" demand no call of the functions that are left out.
 ApiStatus read_function_call(const FieldInput& field, ChatRequest&) {
   constexpr std::string_view kElsewhere = "a function call (send the functions as tools, and tool_choice)";
+  if (asks_for_nothing(field.json)) return {};
   if (!field.json.is_string()) return not_supported(field.name, kElsewhere);
   const std::string_view choice = field.json.get_string().value();
   if (choice == "none" || choice == "auto" || choice.empty()) return {};

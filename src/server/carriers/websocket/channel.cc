@@ -147,7 +147,7 @@ ApiResult<http::Request> Channel::request_of(ChannelMessage& message) const {
   const std::int64_t num_requests = std::ssize(answers_) + 1;
   if (num_requests > limit.max) return std::unexpected(beyond(limit, num_requests));
   http::Request request{.method = "POST",
-                        .path = std::move(message.path),
+                        .path = context_.router.canonical_path(message.path),
                         .headers = handshake_.headers,
                         .body = std::move(message.body),
                         .tenant = {}};
