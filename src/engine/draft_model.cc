@@ -54,9 +54,7 @@ DraftModel::DraftModel(LoadedModel loaded)
     : loaded_(std::move(loaded)),
       kv_(kv_config(loaded_.settings, loaded_)),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
-              loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows) {
-  greedy_.temperature = 0.0f;
-}
+              loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows) {}
 
 std::int64_t DraftModel::num_bytes() const {
   return loaded_.memory.weight_bytes + loaded_.memory.workspace_bytes + loaded_.memory.kv_bytes;
@@ -117,6 +115,9 @@ void DraftModel::add_reader(Asked& asked, std::int32_t& rows_left) {
   const auto [found, is_new] = followed_.try_emplace(asked.id);
   Followed& followed = found->second;
   if (is_new) {
+    followed.params = *asked.params;
+    followed.params.logprobs.reset();
+    followed.params.prompt_logprobs.reset();
     followed.kv = kv_.open(std::string_view(), /*use_prefix_cache=*/false, static_cast<std::int32_t>(asked.tokens.size()));
   }
   const std::size_t place = readers_.size();
@@ -158,14 +159,20 @@ DraftModel::Passes DraftModel::guess(std::span<Asked> asked) {
 void DraftModel::run_pass() {
   output_.sequences.clear();
   output_.num_tokens = 0;
-  tasks_.assign(readers_.size(), {.params = &greedy_, .allowed = sampling::AllowedTokens::all()});
+  tasks_.clear();
   for (const Reader& reader : readers_) {
     const Followed& followed = *reader.followed;
+    const Asked& asked = *reader.asked;
+    tasks_.push_back({.params = &followed.params,
+                      .seed = asked.seed,
+                      .choice_index = asked.choice_index,
+                      .allowed = sampling::AllowedTokens::all(),
+                      .stop_tokens = asked.stop_tokens});
     const auto num_tokens = static_cast<std::int32_t>(followed.tokens.size());
     const bool is_whole = followed.num_computed + reader.num_rows == num_tokens;
-    output_.sequences.push_back({.id = reader.asked->id,
+    output_.sequences.push_back({.id = asked.id,
                                  .history = followed.tokens,
-                                 .num_prompt_tokens = num_tokens,
+                                 .num_prompt_tokens = asked.num_prompt_tokens,
                                  .first_position = followed.num_computed,
                                  .num_tokens = reader.num_rows,
                                  .first_logits_row = reader.num_rows - (is_whole ? 1 : 0),

@@ -17,8 +17,9 @@
 
 namespace kvasir {
 
-// Guesses greedily, and keeps a KV cache of its own in which it follows the texts that it is asked about. Cells of a
-// wrong guess are written over. What it keeps never has to be right: with less it guesses worse, or not at all.
+// Guesses what it would answer itself, with the parameters and the random numbers of the request: where its distribution
+// is the model's, so are its draws. Keeps a KV cache of its own in which it follows the texts that it is asked about.
+// Cells of a wrong guess are written over. What it keeps never has to be right: with less it guesses worse, or not at all.
 //
 // Thread safety: none; on the engine thread.
 class DraftModel {
@@ -37,6 +38,11 @@ class DraftModel {
   struct Asked {
     SequenceId id{};
     std::span<const TokenId> tokens;  // so far
+    std::int32_t num_prompt_tokens = 0;  // of them
+    const SamplingParams* params = nullptr;  // the same at each question about the sequence
+    std::uint64_t seed = 0;
+    std::int32_t choice_index = 0;
+    std::span<const TokenId> stop_tokens;  // held off until min_tokens
     std::int32_t num_guesses = 0;
     std::vector<TokenId> guesses;  // of the next ones; the answer
   };
@@ -52,6 +58,7 @@ class DraftModel {
 
  private:
   struct Followed {
+    SamplingParams params;  // without what guesses need not
     kv::SequenceKv kv;
     std::vector<TokenId> tokens;  // in the cache or to be computed: the text, then guesses
     std::size_t num_text_tokens = 0;  // of them, that are no guesses
@@ -74,7 +81,6 @@ class DraftModel {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   runtime::ModelRunner runner_;
-  SamplingParams greedy_;
   std::map<SequenceId, Followed> followed_;
   std::vector<Reader> readers_;
   sched::SchedulerOutput output_;

@@ -14,6 +14,7 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   next_ran_ = 0;
   streams_.clear();
   guides_.clear();
+  requests_.clear();
   num_guesses_ = num_tokens_ = num_accepted_ = 0;
   drafts_by_ = {};
   is_plain_decoding_ = output.num_whole == output.sequences.size();
@@ -40,6 +41,7 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
   streams_.push_back(update.id);
   std::optional<GuidedChoice>& guide = request.choice_of(update.id).guide;
   guides_.push_back(guide ? &*guide : nullptr);
+  requests_.push_back(&request);
 }
 
 void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
@@ -73,6 +75,7 @@ void DraftSteps::forget(SequenceId id) {
   const auto found = std::ranges::find(streams_, id);
   if (found == streams_.end()) return;
   guides_.erase(guides_.begin() + (found - streams_.begin()));
+  requests_.erase(requests_.begin() + (found - streams_.begin()));
   streams_.erase(found);
 }
 
@@ -115,7 +118,13 @@ void DraftSteps::ask_model(sched::Scheduler& scheduler) {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const spec::Speculator::Draft& draft = model_drafts_[i];
     asked_[i].id = draft.id;
+    const ActiveRequest& request = *requests_.at(draft.stream);
     asked_[i].tokens = scheduler.sequences().at(draft.id).token_ids;
+    asked_[i].num_prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
+    asked_[i].params = &request.request.sampling;
+    asked_[i].seed = request.seed;
+    asked_[i].choice_index = static_cast<std::int32_t>(request.choice_index_of(draft.id));
+    asked_[i].stop_tokens = request.stop_tokens;
     asked_[i].num_guesses = draft.num_wanted;
   }
   const DraftModel::Passes passes = model_->guess(asked_);

@@ -21,7 +21,9 @@ namespace kvasir {
 class DraftSteps {
  public:
   // `model` outlives this; null: there is none.
-  DraftSteps(bool is_on, DraftModel* model) : is_on_(is_on), model_(model), speculator_(model != nullptr) {}
+  // At most so many guesses of a sequence in a step; 0: none at all.
+  DraftSteps(std::int32_t max_guesses, DraftModel* model)
+      : is_on_(max_guesses > 0), model_(model), speculator_(model != nullptr, max_guesses) {}
 
   // The step is about to run this.
   void begin_step(const sched::SchedulerOutput& output);
@@ -60,6 +62,7 @@ class DraftSteps {
   double draft_ms_ = 0.0;                              // that the model took for the guesses of the next step
   std::vector<SequenceId> streams_;                                   // that go on generating
   std::vector<GuidedChoice*> guides_;                                 // of each, or null
+  std::vector<const ActiveRequest*> requests_;                        // of each
   std::vector<TokenId> tokens_;                                       // kept for its memory
 };
 

@@ -81,9 +81,9 @@ bool Speculator::prefers_model(const Guessed& sequence) const {
 
 // Of the guesses that the source can make; those of a text or an answer become the sequence's.
 void Speculator::add_survival(Guessed& sequence, SuffixIndex::Match match, std::vector<double>& survival) {
-  if (sequence.source == Source::kAnswers) sequence.answers->continue_match(match, kMaxGuesses, sequence.draft);
+  if (sequence.source == Source::kAnswers) sequence.answers->continue_match(match, max_guesses_, sequence.draft);
   const std::int32_t most =
-      sequence.source == Source::kAnswers ? static_cast<std::int32_t>(sequence.draft.size()) : kMaxGuesses;
+      sequence.source == Source::kAnswers ? static_cast<std::int32_t>(sequence.draft.size()) : max_guesses_;
   const Acceptance& acceptance = acceptance_of(sequence, sequence.source);
   double chance = 1.0;
   for (std::int32_t depth = 0; depth < most; ++depth) {

@@ -27,8 +27,9 @@ class Speculator {
  public:
   static constexpr std::int32_t kMaxGuesses = 15;  // of a sequence in a step
 
-  // has_model: a draft model can be asked for guesses.
-  explicit Speculator(bool has_model = false) : has_model_(has_model) {}
+  // has_model: a draft model can be asked for guesses. max_guesses: of a sequence in a step, at most kMaxGuesses.
+  explicit Speculator(bool has_model = false, std::int32_t max_guesses = kMaxGuesses)
+      : has_model_(has_model), max_guesses_(max_guesses) {}
 
   enum class Source : std::uint8_t { kText, kAnswers, kModel };
   static constexpr std::size_t kNumSources = 3;
@@ -89,6 +90,7 @@ class Speculator {
   }
 
   const bool has_model_;
+  std::int32_t max_guesses_;
   Acceptance untried_model_{kModelShare};
   std::uint32_t num_begun_ = 0;
   std::array<Acceptance, kNumSources> typical_ = {Acceptance(), Acceptance(), Acceptance(kModelShare)};  // of all sequences

@@ -24,6 +24,20 @@ TEST(Speculator, GuessesWhatTheTextSaidBefore) {
   EXPECT_EQ(drafts[0].token_ids[1], 6);
 }
 
+TEST(Speculator, GuessesNoMoreThanItMay) {
+  for (const std::int32_t most : {1, 3}) {
+    Speculator speculator(/*has_model=*/false, most);
+    std::vector<TokenId> tokens;
+    for (int i = 0; i < 60; ++i) tokens.push_back(i % 6);
+    speculator.begin(kOne, {.tokens = tokens});
+    learn_times(speculator, 1);
+    const auto drafts = speculator.propose(std::vector{kOne});
+    ASSERT_EQ(drafts.size(), 1U);
+    EXPECT_GE(drafts[0].token_ids.size(), 1U);
+    EXPECT_LE(std::ssize(drafts[0].token_ids), most);
+  }
+}
+
 TEST(Speculator, GuessesWhatTheClientSaysThatTheAnswerMayBe) {
   Speculator speculator;
   const std::vector<TokenId> predicted = {20, 21, 22, 23, 24}, tokens = {1, 2, 3, 20, 21};

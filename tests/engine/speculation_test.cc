@@ -177,6 +177,17 @@ TEST_P(Speculation, ChangesNothingWhereGuessesAreWrong) { compare(misled_request
 
 TEST_P(Speculation, ChangesNothingUnderGuides) { compare(guided_requests); }
 
+TEST_P(Speculation, GuessesNothingForRequestsThatSaySo) {
+  const auto engine = engine_of(GetParam(), settings().front(), true);
+  std::vector<Request> asked = requests();
+  for (Request& request : asked) request.speculates = false;
+  const std::vector<Answer> quiet = generate(*engine, asked);
+  EXPECT_EQ(stats_after(*engine, std::ssize(asked)).num_draft_tokens, 0);
+  const std::vector<Answer> guessed = generate(*engine, requests());
+  EXPECT_GT(stats_after(*engine, 2 * std::ssize(asked)).num_draft_tokens, 0);
+  for (std::size_t i = 0; i < quiet.size(); ++i) expect_same(guessed[i], quiet[i]);
+}
+
 // The model guesses for itself, so it is right where the answer is greedy.
 TEST_P(Speculation, ChangesNothingWithADraftModel) { compare(requests, 20, GetParam()); }
 
