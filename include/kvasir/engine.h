@@ -101,10 +101,13 @@ struct EngineConfig {
   // Guesses what comes next from the text so far, and checks several guesses in a step where that is faster. Tokens and
   // log-probabilities are the same bits.
   bool speculates = false;
+  std::int32_t max_draft_tokens = 15;  // guesses of a sequence in a step, at most; 1 to 15
   // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
   std::string draft_model_path = {};
-  // Adapters (LoRA) that requests may name.
+  // Adapters (LoRA) that requests may name from the start.
   std::vector<AdapterConfig> adapters = {};
+  // What adapters may take, those from the start included, while one is read, too. 0: no others can be loaded.
+  std::int64_t adapter_memory_bytes = 0;
   std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
@@ -127,7 +130,6 @@ struct KvGroupInfo {
 };
 
 struct ModelInfo {
-  std::vector<std::string> adapters;  // that requests may name
   std::string name;  // general.name, printable
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"
@@ -185,6 +187,13 @@ struct DraftCounts {
   std::int64_t num_accepted = 0;
 };
 
+// Choices of requests that name an adapter.
+struct AdapterUse {
+  std::string name;
+  std::int64_t num_choices = 0;  // that have not ended
+  std::int64_t num_running = 0;  // .. and ran in the last step
+};
+
 struct EngineStats {
   std::int64_t num_running = 0;
   std::int64_t num_running_tokens = 0;  // prompts and answers so far
@@ -209,6 +218,10 @@ struct EngineStats {
   double guide_mask_seconds_total = 0.0;  // of finding the tokens that guides allow, one mask a step and choice
   std::array<std::int64_t, kMaskSecondsBounds.size() + 1> masks_by_seconds{};
   std::int64_t guide_bytes = 0;  // of compiled guides that are kept or in use
+  std::int64_t num_adapters = 0;
+  std::int64_t adapter_bytes = 0;      // of those, and of others that requests hold
+  std::int64_t num_adapter_loads = 0;  // those of the start included
+  std::vector<AdapterUse> adapters;    // that choices use, by name
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
   std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
@@ -262,6 +275,8 @@ struct Submission {
   OutputSink sink;
 };
 
+using AdapterNames = std::shared_ptr<const std::vector<std::string>>;
+
 // Thread safety: every member may be called from any thread.
 class Engine {
  public:
@@ -311,6 +326,16 @@ class Engine {
   // or beyond a limit, kUnavailable.
   using GuideSink = std::function<void(Result<CompiledGuide>)>;
   virtual void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink);
+
+  // Adapters that requests may name, in the order in which they were loaded. Never null.
+  virtual AdapterNames adapters() const;
+  // Reads and packs an adapter on the calling thread. Requests that are submitted afterwards may name it; those that run
+  // with another of its name keep that one. Errors: kBadFile, kUsage (it takes more than there is for adapters),
+  // kUnavailable (others leave no room now), kUnmet (the device runs none), kMachine.
+  virtual Status load_adapter(const AdapterConfig& adapter);
+  // Requests that are submitted afterwards do not find it. Its memory is back when the last that runs with it has ended.
+  // Error: kNotFound.
+  virtual Status unload_adapter(std::string_view name);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -58,13 +58,14 @@ struct Request {
   SamplingParams sampling;
   // The answer may say this; guesses are made of it (EngineConfig::speculates). It changes no token.
   std::vector<TokenId> predicted_token_ids = {};
+  bool speculates = true;  // where the engine does
   KvParams kv;
   // Tokens that end an answer may come where the guide may end, and nowhere else. Where nothing may follow the answer
   // ends, whatever min_tokens and ignore_eos say. A stop string counts where the text before it is one of the guide.
   std::optional<Guide> guide = {};
   // The guide as Engine::prepare_guide() gave it; null: submit() compiles it.
   CompiledGuide compiled_guide = {};
-  std::string adapter = {};     // one of ModelInfo::adapters; empty: the model as it is
+  std::string adapter = {};     // one of Engine::adapters(); empty: the model as it is
   std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)

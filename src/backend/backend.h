@@ -31,6 +31,7 @@ enum class MatrixUse : std::uint8_t {
   kLayer,
   kArgmaxHead,  // of head() with argmax_of, of which it reads half
   kExperts,     // of ExpertMlpOp: equal ranges of rows, each a whole number of kernels::kRowsPerGroup
+  kAdapter,     // of make_adapter()
 };
 
 struct PackedSize {
@@ -200,11 +201,14 @@ class Backend {
   virtual Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) = 0;
   // Adapters will be made, which read inputs as floats. Before make_activation().
   virtual void expect_adapters() {}
-  // Adds to the products of matmul() and matmul_add() for the rows of slices that name it. The numbers are copied.
-  // Errors: kUnmet for a device that runs none, kMachine (memory).
+  // Adds to the products of matmul() and matmul_add() for the rows of slices that name it. The numbers are copied. It may
+  // be called on another thread than the ops, which may run meanwhile; one call at a time.
+  // Errors: kUnmet for a device that runs none, kBadFile (a number that the device cannot hold), kMachine (memory).
   virtual Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart>) {
     return make_error(ErrorKind::kUnmet, "this device runs no adapters");
   }
+  // Adapter::num_bytes of one that make_adapter() would make.
+  virtual std::int64_t adapter_bytes(std::span<const AdapterPart>) const { return 0; }
   // For the cells of all layer groups.
   virtual Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) = 0;
 

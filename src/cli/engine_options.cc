@@ -127,6 +127,9 @@ void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::str
                   "(auto, suffix or off)")
       ->check(one_of({"auto", "suffix", "off"}))
       ->capture_default_str();
+  verb.add_option("--max-draft-tokens", options.max_draft_tokens, "Most guesses of a request in a step")
+      ->transform(whole_number(1, EngineConfig{}.max_draft_tokens))
+      ->capture_default_str();
   verb.add_option("--draft-model", options.draft_model,
                   "A small model with the same tokens that guesses too, where that is faster: the same answer");
 }
@@ -272,6 +275,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.device = options.device;
   config.speculates = options.speculate != "off";
+  config.max_draft_tokens = options.max_draft_tokens;
   if (!options.draft_model.empty()) {
     if (!config.speculates) {
       return make_error(ErrorKind::kUsage, "--draft-model: nothing is guessed with --speculate off", "draft-model");

@@ -22,6 +22,7 @@ struct EngineOptions {
   bool fast = false;
   std::string device;            // empty: the processor
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
+  std::int32_t max_draft_tokens = EngineConfig{}.max_draft_tokens;
   std::string draft_model;        // a name or a path; empty: none
   std::vector<std::string> adapters;        // [NAME=]PATH
   std::vector<std::string> adapter_scales;  // [NAME=]S

@@ -138,8 +138,8 @@ class Recorder {
 }  // namespace
 
 std::string adapter_of(const Engine& engine) {
-  const std::vector<std::string>& adapters = engine.model_info().adapters;
-  return adapters.empty() ? std::string() : adapters.front();
+  const AdapterNames adapters = engine.adapters();
+  return adapters->empty() ? std::string() : adapters->front();
 }
 
 Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text,

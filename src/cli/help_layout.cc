@@ -33,7 +33,7 @@ constexpr std::string_view kNetworkFlags[] = {"host",        "port",     "grpc-p
                                               "base-path"};
 constexpr std::string_view kLogFlags[] = {"access-log", "otlp-endpoint", "otlp-sample", "metrics-alias"};
 constexpr std::string_view kStateFlags[] = {"state-dir", "state-bytes"};
-constexpr std::string_view kLimitFlags[] = {"request-memory", "guide-memory", "strict-limits"};
+constexpr std::string_view kLimitFlags[] = {"request-memory", "guide-memory", "adapter-memory", "strict-limits"};
 
 // The flags of server::kLimits and kTimeLimits are limits too.
 constexpr Group kGroups[] = {

@@ -108,14 +108,13 @@ std::string describe_memory(const std::string& model, const Engine& engine) {
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
-// An adapter's name leads to its model.
-Status add_name(const std::string& adapter, ModelPlace& place) {
+// An adapter's name leads to its model, and to nothing else.
+Status check_name(const std::string& adapter, const ModelPlace& place) {
   if (adapter == place.name || std::ranges::find(place.names, adapter) != place.names.end()) {
     return make_error(ErrorKind::kUsage, fmt::format("--lora: {} is a name of the model (NAME=PATH gives another one)",
                                                      printable_line(adapter)),
                       "lora");
   }
-  place.names.push_back(adapter);
   return {};
 }
 
@@ -275,10 +274,12 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));
-  if (places.size() > 1 && !config.adapters.empty()) {
-    return make_error(ErrorKind::kUsage, fmt::format("--lora: it goes with one model, {} are served", places.size()), "lora");
+  const bool has_adapters = !config.adapters.empty() || !options.server.adapter_folders.empty();
+  if (places.size() > 1 && has_adapters) {
+    const std::string_view flag = config.adapters.empty() ? "--lora-dir" : "--lora";
+    return make_error(ErrorKind::kUsage, fmt::format("{}: it goes with one model, {} are served", flag, places.size()), "lora");
   }
-  for (const AdapterConfig& adapter : config.adapters) KVASIR_CHECKED(add_name(adapter.name, places.front()));
+  for (const AdapterConfig& adapter : config.adapters) KVASIR_CHECKED(check_name(adapter.name, places.front()));
   if (places.size() > 1 && !config.draft_model_path.empty()) {
     return make_error(ErrorKind::kUsage, fmt::format("--draft-model: it goes with one model, {} are served", places.size()),
                       "draft-model");
@@ -443,6 +444,14 @@ void add_serve(CLI::App& app, Context& context) {
       "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
   verb->add_option("--guide-memory", options->memory.guide_memory,
                    "Memory that compiled guides may take, out of --memory (default: 64 MiB, of small budgets a sixteenth)");
+  verb->add_option("--adapter-memory", options->memory.adapter_memory,
+                   "Memory that adapters may take, out of --memory (default: what those of --lora take; with --lora-dir "
+                   "256 MiB, of small budgets an eighth)");
+  verb->add_option("--lora-dir", options->server.adapter_folders,
+                   "A folder of adapters that requests to /v1/load_lora_adapter may load; again for more")
+      ->check(CLI::ExistingDirectory)
+      ->take_all()
+      ->expected(1);
   verb->add_option("--drain-timeout", options->drain_seconds,
                    "Graceful shutdown: seconds for running requests to finish")
       ->transform(whole_number(0, 86400))

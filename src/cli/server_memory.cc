@@ -44,6 +44,19 @@ Result<std::int64_t> guide_memory_bytes(const std::string& size, std::int64_t bu
                     "guide-memory");
 }
 
+// 256 MiB, or an eighth of a small budget, unless a flag says how much.
+Result<std::int64_t> adapter_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
+  constexpr std::int64_t kUsual = std::int64_t{256} << 20, kLeast = 1 << 20;
+  if (size.empty()) return std::max(kLeast, std::min(kUsual, budget_bytes / 8));
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--adapter-memory must be at least {}, got {}", format_bytes(kLeast),
+                                        format_bytes(*bytes))
+                          : "--adapter-memory: " + bytes.error().message,
+                    "adapter-memory");
+}
+
 Result<std::int64_t> state_bytes_of(const std::string& size) {
   constexpr std::int64_t kLeast = 16 << 20;
   const auto bytes = parse_bytes(size);
@@ -71,6 +84,9 @@ Status set_memory_aside(const ServerMemoryOptions& options, std::int64_t file_by
   server.request_memory_bytes = config.reserved_bytes - server.stored_memory_bytes;
   KVASIR_TRY(config.guide_memory_bytes, guide_memory_bytes(options.guide_memory, config.memory_bytes));
   config.reserved_bytes += config.guide_memory_bytes;
+  if (!server.adapter_folders.empty() || !options.adapter_memory.empty()) {
+    KVASIR_TRY(config.adapter_memory_bytes, adapter_memory_bytes(options.adapter_memory, config.memory_bytes));
+  }
   return {};
 }
 

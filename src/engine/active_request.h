@@ -43,7 +43,7 @@ struct ActiveRequest {
   Request request;
   OutputSink sink;
   SequenceId first_sequence{};
-  const AdapterSet::Entry* adapter = nullptr;  // null: the model as it is
+  std::shared_ptr<const AdapterSet::Entry> adapter = {};  // null: the model as it is
   std::uint64_t seed = 0;
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
   std::optional<grammar::TokenMask> allowed_tokens;  // with SamplingParams::allowed_token_ids
@@ -60,10 +60,10 @@ struct ActiveRequest {
   std::int32_t cached_tokens = 0;
   RequestCost cost;
 
-  ActiveChoice& choice_of(SequenceId sequence_id) {
-    const auto index = static_cast<std::int64_t>(sequence_id) - static_cast<std::int64_t>(first_sequence);
-    return choices.at(static_cast<std::size_t>(index));
+  std::size_t choice_index_of(SequenceId sequence_id) const {
+    return static_cast<std::size_t>(static_cast<std::int64_t>(sequence_id) - static_cast<std::int64_t>(first_sequence));
   }
+  ActiveChoice& choice_of(SequenceId sequence_id) { return choices.at(choice_index_of(sequence_id)); }
   SequenceId sequence(std::size_t choice) const {
     return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};
   }

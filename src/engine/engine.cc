@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "text/chat_json.h"
 #include "text/chat_prompt.h"
 #include "text/tokenizer.h"
@@ -28,6 +29,19 @@ Result<RequestId> Engine::submit(Request request, OutputSink sink) {
 
 void Engine::prepare_guide(const Guide&, std::string_view, std::stop_token, GuideSink sink) {
   sink(CompiledGuide());
+}
+
+AdapterNames Engine::adapters() const {
+  static const AdapterNames kNone = std::make_shared<const std::vector<std::string>>();
+  return kNone;
+}
+
+Status Engine::load_adapter(const AdapterConfig&) {
+  return make_error(ErrorKind::kUnmet, "this engine runs no adapters");
+}
+
+Status Engine::unload_adapter(std::string_view name) {
+  return make_error(ErrorKind::kNotFound, fmt::format("no adapter is called \"{}\"", printable(name)));
 }
 
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {

@@ -147,6 +147,9 @@ std::int64_t process_bytes_of(const EngineConfig& config, std::int64_t weight_by
   return config.process_bytes > 0 ? config.process_bytes : std::max<std::int64_t>(0, rss_bytes() - weight_bytes);
 }
 
+// The table of embeddings stays mapped, and so do pages of the file around what was read: two bytes a number of the table.
+std::int64_t mapped_bytes(const model::ModelConfig& model) { return 2ll * model.vocab_size * model.hidden_size; }
+
 // Of those that are packed: all but the table that rows are only looked up in.
 std::int64_t packed_tensor_bytes(const io::WeightSource& source) {
   std::int64_t bytes = 0;
@@ -190,7 +193,7 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
   KVASIR_TRY(loaded.backend,
              backend::make_backend(chosen_device(config), chosen_isa(config), *loaded.pool,
                                    config.fast ? backend::Precision::kFast : backend::Precision::kExact));
-  if (!config.adapters.empty()) loaded.backend->expect_adapters();
+  if (!config.adapters.empty() || config.adapter_memory_bytes > 0) loaded.backend->expect_adapters();
   KVASIR_CHECKED(prepare_packed_copy(config, loaded));
   loaded.max_logit_rows = max_logit_rows(model);
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
@@ -200,6 +203,26 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
              in_file(config, model::load_model(loaded.opened.source(), *loaded.backend, limits, progress,
                                                &loaded.packed_copy)));
   loaded.packed_copy.finish();
+  return {};
+}
+
+Status load_adapters(const EngineConfig& config, LoadedModel& loaded) {
+  loaded.adapters = std::make_unique<AdapterSet>(*loaded.model, *loaded.backend);
+  for (const AdapterConfig& adapter : config.adapters) {
+    const auto is_same = [&](const AdapterConfig& other) { return other.name == adapter.name; };
+    if (std::ranges::count_if(config.adapters, is_same) > 1) {
+      return make_error(ErrorKind::kUsage, fmt::format("lora: two adapters are called \"{}\"", printable(adapter.name)), "lora");
+    }
+    KVASIR_CHECKED(loaded.adapters->load(adapter));
+  }
+  if (config.adapter_memory_bytes == 0) return {};
+  if (const std::int64_t bytes = loaded.adapters->num_bytes(); bytes > config.adapter_memory_bytes) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("adapter-memory: the adapters take {}, it is {}", format_bytes(bytes),
+                                  format_bytes(config.adapter_memory_bytes)),
+                      "adapter-memory");
+  }
+  loaded.adapters->bound(config.adapter_memory_bytes);
   return {};
 }
 
@@ -259,21 +282,21 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   const std::int64_t available_bytes = available_memory_bytes();
   const std::int64_t still_to_come = later_bytes(config, model, source);
   KVASIR_CHECKED(plan_memory(config, model, packed_tensor_bytes(source),
-                             process_bytes_of(config, 0) + still_to_come, available_bytes));
+                             process_bytes_of(config, 0) + still_to_come, available_bytes, mapped_bytes(model)));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_CHECKED(load_text(config, model.is_encoder, loaded));
   const auto weight_progress = [&](double fraction) { return say("weights", fraction).has_value(); };
   KVASIR_CHECKED(load_weights(config, model, weight_progress, loaded));
-  KVASIR_TRY(loaded.adapters, AdapterSet::load(config.adapters, *loaded.model, *loaded.backend));
-  const std::int64_t weight_bytes = loaded.model->weight_bytes() + loaded.adapters.num_bytes();
+  KVASIR_CHECKED(load_adapters(config, loaded));
+  const std::int64_t weight_bytes =
+      loaded.model->weight_bytes() + std::max(loaded.adapters->num_bytes(), config.adapter_memory_bytes);
   const std::int64_t process_bytes = process_bytes_of(config, weight_bytes) + still_to_come;
   KVASIR_TRY(loaded.memory, plan_memory(config, model, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
-  loaded.info.adapters = loaded.adapters.names();
   if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());

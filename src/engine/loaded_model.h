@@ -30,7 +30,7 @@ struct LoadedModel {
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;
-  AdapterSet adapters;
+  std::unique_ptr<AdapterSet> adapters;
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
   AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
   std::unique_ptr<runtime::CellFile> kv_file;  // null: nothing goes to a disk

@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/process_memory.h"
 #include "engine/engine_counters.h"
 #include "engine/engine_snapshot.h"
@@ -53,7 +54,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded, std::un
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
       table_prefault_(loaded_.looked_up_tables()),
       draft_model_(std::move(draft_model)),
-      draft_steps_(config_.speculates, draft_model_.get()) {
+      draft_steps_(config_.speculates ? config_.max_draft_tokens : 0, draft_model_.get()) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
@@ -92,18 +93,33 @@ Result<std::vector<RequestId>> LocalEngine::submit_some(std::vector<Submission> 
 
 Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submissions, bool allow_part) {
   Status status;
+  Adapters adapters;
   for (Submission& submission : submissions) {
     status = check_request(submission.request, loaded_.info, loaded_.tokenizer != nullptr);
+    if (status) status = find_adapter(submission.request, adapters);
     if (status) status = compile_guide(submission.request);
     if (!status) break;
     apply_engine_defaults(submission.request, config_, loaded_.info);
   }
   std::unique_lock lock(mutex_);
-  auto ids = status ? enqueue(submissions, allow_part) : std::unexpected(std::move(status).error());
+  auto ids = status ? enqueue(submissions, adapters, allow_part) : std::unexpected(std::move(status).error());
   if (!ids) admission_.count_rejected(submissions.size());
   lock.unlock();
   if (ids) work_available_.notify_one();
   return ids;
+}
+
+Status LocalEngine::find_adapter(const Request& request, Adapters& adapters) const {
+  adapters.push_back(loaded_.adapters->find(request.adapter));
+  if (request.adapter.empty() || adapters.back() != nullptr) return {};
+  return make_error(ErrorKind::kUsage, fmt::format("adapter: none is called \"{}\"", printable(request.adapter)), "adapter");
+}
+
+Status LocalEngine::load_adapter(const AdapterConfig& adapter) {
+  if (config_.adapter_memory_bytes == 0) {
+    return make_error(ErrorKind::kUsage, "--adapter-memory is 0, so that adapters are loaded at the start alone", "adapter-memory");
+  }
+  return loaded_.adapters->load(adapter);
 }
 
 Status LocalEngine::compile_guide(Request& request) {
@@ -120,7 +136,8 @@ void LocalEngine::prepare_guide(const Guide& guide, std::string_view tenant, std
   guides_.prepare(guide, tenant, std::move(stop), std::move(sink));
 }
 
-Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, bool allow_part) {
+Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, Adapters& adapters,
+                                                    bool allow_part) {
   std::vector<RequestId> ids;
   if (submissions.empty()) return ids;
   const bool is_open = !draining_ || submissions.front().request.is_admitted;
@@ -130,10 +147,10 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& sub
   // Short of memory it fails before it has counted a request that does not come.
   ids.reserve(num_admitted);
   mailbox_.reserve(std::bit_ceil(mailbox_.size() + num_admitted));
-  for (Submission& submission : std::span(submissions).first(num_admitted)) {
-    const std::int32_t expected_cached_tokens = admission_.admit(submission.request);
+  for (std::size_t i = 0; i < num_admitted; ++i) {
+    const std::int32_t expected_cached_tokens = admission_.admit(submissions[i].request);
     ids.push_back(RequestId{next_request_id_++});
-    mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
+    mailbox_.push_back(Arrival{ids.back(), std::move(submissions[i]), std::move(adapters[i]), expected_cached_tokens});
   }
   return ids;
 }
@@ -171,6 +188,7 @@ EngineStats LocalEngine::stats() const {
   EngineStats stats = stats_;
   admission_.describe(stats);
   guides_.describe(stats);
+  loaded_.adapters->describe(stats);
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -255,7 +273,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.id = arrival.id;
   request.request = std::move(arrival.submission.request);
   request.sink = std::move(arrival.submission.sink);
-  request.adapter = loaded_.adapters.find(request.request.adapter);
+  request.adapter = std::move(arrival.adapter);
   const SamplingParams& params = request.request.sampling;
   request.seed = params.seed ? *params.seed
                              : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
@@ -267,7 +285,8 @@ void LocalEngine::start_request(Arrival arrival) {
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   // The drops of a lossy policy depend on the steps in which tokens are computed.
-  request.takes_forced_runs = request.takes_drafts = !sequence.kv_policy.is_lossy();
+  request.takes_forced_runs = !sequence.kv_policy.is_lossy();
+  request.takes_drafts = request.takes_forced_runs && request.request.speculates;
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -277,6 +296,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.allowed_tokens = allowed_tokens_of(params, loaded_.info.vocab_size);
   request.choices.resize(static_cast<std::size_t>(params.n));
   request.num_unfinished = params.n;
+  adapter_uses_.begin(request.adapter.get(), params.n);
   for (ActiveChoice& choice : request.choices) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
@@ -365,9 +385,11 @@ void LocalEngine::end_expired(const sched::SchedulerOutput& output) {
 void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
   tasks_.clear();
   forced_runs_.clear();
+  adapter_uses_.begin_step();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
+    adapter_uses_.run(stream.request->adapter.get());
     std::optional<runtime::EmbeddingSum>& embedding = stream.request->embedding;
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
@@ -407,6 +429,7 @@ void LocalEngine::publish_stats() {
   counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size *
                                 scheduler_.stats().num_hidden_rows_peak;
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
+  adapter_uses_.describe(counters_);
   scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;

@@ -15,6 +15,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/adapter_uses.h"
 #include "engine/draft_model.h"
 #include "engine/draft_steps.h"
 #include "engine/forced_runs.h"
@@ -46,6 +47,9 @@ class LocalEngine final : public Engine {
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
   void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) override;
+  AdapterNames adapters() const override { return loaded_.adapters->names(); }
+  Status load_adapter(const AdapterConfig& adapter) override;
+  Status unload_adapter(std::string_view name) override { return loaded_.adapters->unload(name); }
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -55,6 +59,7 @@ class LocalEngine final : public Engine {
   struct Arrival {
     RequestId id{};
     Submission submission;
+    std::shared_ptr<const AdapterSet::Entry> adapter;  // null: the model as it is
     std::int32_t expected_cached_tokens = 0;
   };
   struct Cancellation {
@@ -68,8 +73,10 @@ class LocalEngine final : public Engine {
 
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   Status compile_guide(Request& request);
-  // With mutex_ held.
-  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);
+  using Adapters = std::vector<std::shared_ptr<const AdapterSet::Entry>>;
+  Status find_adapter(const Request& request, Adapters& adapters) const;
+  // With mutex_ held. `adapters`: of each submission.
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, Adapters& adapters, bool allow_part);
 
   // The engine thread.
   void run();
@@ -106,6 +113,7 @@ class LocalEngine final : public Engine {
   ForcedRuns forced_runs_;  // of the step
   std::unique_ptr<DraftModel> draft_model_;
   DraftSteps draft_steps_;
+  AdapterUses adapter_uses_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
   std::vector<std::string>

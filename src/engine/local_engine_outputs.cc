@@ -103,6 +103,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     const auto stream = streams_.find(request.sequence(choice));
     if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
     draft_steps_.forget(request.sequence(choice));
+    adapter_uses_.end(request.adapter.get());
     output.request_finished = --request.num_unfinished == 0;
   }
   const bool request_finished = output.request_finished;

@@ -22,11 +22,51 @@ std::unexpected<Error> OnDemandEngine::not_loaded() const {
 
 // The same file gives the same description each time, but for the room that its context has.
 void OnDemandEngine::attach(std::unique_ptr<Engine> loaded) {
+  restore_adapters(*loaded);
   const std::unique_lock lock(mutex_);
+  adapters_ = loaded->adapters();
   const ModelInfo& info = loaded->model_info();
   const bool is_known = infos_.size() > 1 && infos_.back()->max_model_len_tokens == info.max_model_len_tokens;
   if (!is_known) infos_.push_back(std::make_unique<const ModelInfo>(info));
   loaded_ = std::move(loaded);
+}
+
+// Those that came and went while the model was there before. One whose file is gone is not found any more.
+void OnDemandEngine::restore_adapters(Engine& engine) const {
+  std::vector<AdapterConfig> added;
+  std::vector<std::string> removed;
+  {
+    const std::shared_lock lock(mutex_);
+    added = added_adapters_;
+    removed = removed_adapters_;
+  }
+  for (const std::string& name : removed) static_cast<void>(engine.unload_adapter(name));
+  for (const AdapterConfig& adapter : added) static_cast<void>(engine.load_adapter(adapter));
+}
+
+AdapterNames OnDemandEngine::adapters() const {
+  const std::shared_lock lock(mutex_);
+  return loaded_ == nullptr ? adapters_ : loaded_->adapters();
+}
+
+Status OnDemandEngine::load_adapter(const AdapterConfig& adapter) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return not_loaded();
+  KVASIR_CHECKED(engine->load_adapter(adapter));
+  const std::unique_lock lock(mutex_);
+  std::erase_if(added_adapters_, [&](const AdapterConfig& known) { return known.name == adapter.name; });
+  added_adapters_.push_back(adapter);
+  return {};
+}
+
+Status OnDemandEngine::unload_adapter(std::string_view name) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return not_loaded();
+  KVASIR_CHECKED(engine->unload_adapter(name));
+  const std::unique_lock lock(mutex_);
+  std::erase_if(added_adapters_, [&](const AdapterConfig& known) { return known.name == name; });
+  removed_adapters_.emplace_back(name);
+  return {};
 }
 
 void OnDemandEngine::detach() {
@@ -34,6 +74,7 @@ void OnDemandEngine::detach() {
   {
     const std::unique_lock lock(mutex_);
     leaving = std::exchange(loaded_, nullptr);
+    if (leaving != nullptr) adapters_ = leaving->adapters();
   }
   if (leaving != nullptr) leaving->drain(0);
 }

@@ -32,6 +32,10 @@ class OnDemandEngine final : public Engine {
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
   void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) override;
+  // Those of the model the last time it was there. One that is loaded or unloaded meanwhile comes or goes with the model.
+  AdapterNames adapters() const override;
+  Status load_adapter(const AdapterConfig& adapter) override;
+  Status unload_adapter(std::string_view name) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -41,10 +45,15 @@ class OnDemandEngine final : public Engine {
   // Null: out of memory. A caller that holds it keeps the engine for so long.
   std::shared_ptr<Engine> loaded() const;
   std::unexpected<Error> not_loaded() const;
+  void restore_adapters(Engine& engine) const;
 
   mutable std::shared_mutex mutex_;
   std::shared_ptr<Engine> loaded_;                       // guarded
   std::vector<std::unique_ptr<const ModelInfo>> infos_;  // guarded; callers may hold a reference to each
+  // Guarded: what became of the adapters while the model was there.
+  std::vector<AdapterConfig> added_adapters_;
+  std::vector<std::string> removed_adapters_;
+  AdapterNames adapters_ = std::make_shared<const std::vector<std::string>>();  // guarded
 };
 
 }  // namespace kvasir

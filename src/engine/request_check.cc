@@ -20,11 +20,6 @@ Status check_dimensions(const Request& request, const ModelInfo& info) {
                     "dimensions");
 }
 
-Status check_adapter(const Request& request, const ModelInfo& info) {
-  if (request.adapter.empty() || std::ranges::find(info.adapters, request.adapter) != info.adapters.end()) return {};
-  return make_error(ErrorKind::kUsage, fmt::format("adapter: none is called \"{}\"", printable(request.adapter)), "adapter");
-}
-
 Status check_token_types(const Request& request, const ModelInfo& info) {
   const std::vector<std::uint8_t>& types = request.prompt_token_types;
   if (types.empty()) return {};
@@ -101,7 +96,6 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
   KVASIR_CHECKED(validate(request.sampling, info.vocab_size));
   KVASIR_CHECKED(validate(request.kv));
   KVASIR_CHECKED(check_pooling(request, info));
-  KVASIR_CHECKED(check_adapter(request, info));
   if (request.guide && request.sampling.max_tokens == 0) {
     return make_error(ErrorKind::kUsage, "max_tokens: must be at least 1 for an answer under a guide, is 0", "max_tokens");
   }

@@ -46,6 +46,11 @@ std::uint64_t version_of(std::span<const AdapterTensor> tensors) {
 
 }  // namespace
 
+std::int64_t max_read_bytes(const std::string& path) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  return static_cast<std::int64_t>(sizeof(float)) * (is_folder ? num_peft_numbers(path) : num_gguf_numbers(path));
+}
+
 Result<AdapterFile> read_adapter(const std::string& path, const model::Model& model, float scale) {
   const auto read = [&]() -> Result<AdapterFile> {
     AdapterFile file;

@@ -28,6 +28,9 @@ struct AdapterFile {
   std::uint64_t version = 0;
 };
 
+// What the floats of a file take while it is read, at most; 0: it cannot be read.
+std::int64_t max_read_bytes(const std::string& path);
+
 // A folder of PEFT (adapter_config.json, adapter_model.safetensors) or a GGUF file. `scale` is a factor besides the
 // file's own (alpha / r, of rsLoRA alpha / sqrt(r)). Everything in it is used; else it is refused by name: other kinds of
 // adapters, DoRA, biases, whole modules, matrices that the model lacks or that have another shape, numbers that are

@@ -37,6 +37,14 @@ std::vector<float> numbers_of(const TensorView& tensor) {
 
 }  // namespace
 
+std::int64_t num_gguf_numbers(const std::string& path) {
+  const auto source = io::open_gguf(path);
+  std::int64_t count = 0;
+  if (!source) return count;
+  for (const TensorView& tensor : (*source)->tensors()) count += tensor.num_elements();
+  return count;
+}
+
 Result<std::vector<AdapterTensor>> read_gguf_adapter(const std::string& path, const model::ModelConfig& config) {
   KVASIR_TRY(const auto source, io::open_gguf(path));
   KVASIR_CHECKED(check_kind(source->metadata(), config));

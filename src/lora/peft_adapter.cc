@@ -8,9 +8,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/printable.h"
@@ -24,7 +26,7 @@ namespace kvasir::lora {
 namespace {
 
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
-constexpr std::string_view kConfig = "adapter_config.json";
+constexpr std::string_view kConfig = "adapter_config.json", kWeights = "adapter_model.safetensors";
 
 std::unexpected<Error> refused(std::string_view what) {
   return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", kConfig, what));
@@ -176,13 +178,19 @@ Status add_tensor(const io::SafetensorsTensor& stored, const io::HfMapping* fold
 
 }  // namespace
 
+std::int64_t num_peft_numbers(const std::string& folder) {
+  std::error_code error;
+  const std::uintmax_t num_bytes = std::filesystem::file_size(folder + "/" + std::string(kWeights), error);
+  return error ? 0 : static_cast<std::int64_t>(num_bytes / 2);  // of halves
+}
+
 Result<std::vector<AdapterTensor>> read_peft_adapter(const std::string& folder, const model::ModelConfig& config) {
   KVASIR_TRY(const io::JsonFile json, io::JsonFile::open(folder + "/" + std::string(kConfig), kMaxConfigBytes));
   KVASIR_CHECKED(check_config(json.root()));
   KVASIR_TRY(const Factors factors, Factors::read(json.root()));
-  const std::string path = folder + "/adapter_model.safetensors";
+  const std::string path = folder + "/" + std::string(kWeights);
   KVASIR_TRY(const io::MmapFile file, io::MmapFile::open(path));
-  KVASIR_TRY(const std::vector<io::SafetensorsTensor> stored, io::parse_safetensors(file.bytes(), "adapter_model.safetensors"));
+  KVASIR_TRY(const std::vector<io::SafetensorsTensor> stored, io::parse_safetensors(file.bytes(), kWeights));
   const io::HfMapping* const mapping = model::folder_of_architecture(config.architecture);
   TensorPairs pairs;
   std::vector<std::pair<std::string, std::string>> modules;  // by the tensor's name

@@ -14,22 +14,22 @@
 #include <ctime>
 #include <deque>
 #include <exception>
-#include <filesystem>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/memory_reserve.h"
 #include "base/printable.h"
+#include "server/api/adapter_loader.h"
 #include "server/api/api_context.h"
 #include "server/api/library_worker.h"
 #include "server/api/openai/answer_json.h"
-#include "server/api/responses/stored_response.h"
 #include "server/api/stored_things.h"
 #include "server/auth/key_ring.h"
 #include "server/carriers/grpc/grpc_port.h"
 #include "server/carriers/sse.h"
 #include "server/carriers/websocket/upgrade.h"
+#include "server/config_check.h"
 #include "server/http/cors.h"
 #include "server/http/host_check.h"
 #include "server/http/listener.h"
@@ -68,74 +68,6 @@ std::vector<observe::DroppedLines> counted_logs(const ServerConfig& config,
   return logs;
 }
 
-Status check_config(const ServerConfig& config) {
-  const std::string& base = config.base_path;
-  if (!base.empty() && (!base.starts_with('/') || base.ends_with('/') || base.find("//") != base.npos ||
-                        base.find_first_of("?# ") != base.npos)) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("--base-path must be like /llm, got {}", printable_line(base)), "base-path");
-  }
-  if (config.tls_certificate_file.empty() != config.tls_key_file.empty()) {
-    return make_error(ErrorKind::kUsage, "--tls-cert and --tls-key come together", "tls-cert");
-  }
-  if (config.num_io_threads < 1) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("at least 1 io thread is needed, got {}", config.num_io_threads));
-  }
-  return {};
-}
-
-// Half for responses, half for files and batches. A quarter is for the database's own pages.
-Result<std::unique_ptr<stored::ObjectStore>> open_store(const ServerConfig& config) {
-  const std::int64_t all_bytes = config.state_dir.empty() ? config.stored_memory_bytes : config.state_bytes;
-  const std::int64_t bytes = all_bytes / 4 * 3;
-  constexpr std::int64_t kMaxResponses = 100'000, kMaxFiles = 10'000;
-  KVASIR_TRY(auto store, stored::ObjectStore::open({.directory = config.state_dir,
-                                                    .bounds = {{.max_bytes = bytes / 2, .max_objects = kMaxResponses},
-                                                               {.max_bytes = bytes / 8 * 3, .max_objects = kMaxFiles},
-                                                               {.max_bytes = bytes / 8, .max_objects = kMaxFiles}}}));
-  KVASIR_CHECKED(api::fail_unfinished(*store));
-  return store;
-}
-
-std::unexpected<Error> of_flag(std::string_view flag, Error error) {
-  if (!error.message.contains(flag)) error.message = fmt::format("{}: {}", flag, error.message);
-  return std::unexpected(std::move(error));
-}
-
-Status check_port(const std::string& host, std::uint16_t port, std::string_view flag, const Limits& limits) {
-  boost::asio::io_context io;
-  http::ConnectionCounter connections(limits);
-  http::Listener listener(io, connections, {});
-  if (const Status opened = listener.open(host, port); !opened) return of_flag(flag, opened.error());
-  return {};
-}
-
-Status check_files(const ServerConfig& config) {
-  const auto keep_quiet = [](std::string_view) {};  // create() warns
-  if (!config.api_keys_file.empty()) {
-    const auto keys = auth::KeyRing::open(config.api_keys_file, keep_quiet);
-    if (!keys) return of_flag("--api-keys", keys.error());
-  }
-  if (!config.tls_certificate_file.empty()) {
-    const auto tls = http::Tls::open(config.tls_certificate_file, config.tls_key_file, keep_quiet);
-    if (!tls) return of_flag("--" + tls.error().param, tls.error());
-  }
-  // A pipe's reader would take the close for the end.
-  std::error_code none;
-  const bool is_file = !std::filesystem::exists(config.access_log_file, none) ||
-                       std::filesystem::is_regular_file(config.access_log_file, none);
-  if (!config.access_log_file.empty() && config.access_log_file != "-" && is_file) {
-    const auto log = observe::AccessLog::open(config.access_log_file, keep_quiet);
-    if (!log) return of_flag("--access-log", log.error());
-  }
-  if (!config.state_dir.empty()) {
-    const auto store = open_store(config);
-    if (!store) return of_flag("--state-dir", store.error());
-  }
-  return {};
-}
-
 }  // namespace
 
 struct Server::Impl {
@@ -161,6 +93,7 @@ struct Server::Impl {
 
   // Connections that go behind the store give it nothing more.
   ~Impl() {
+    adapters.reset();
     library.reset();
     stored.reset();
     for (api::ApiContext& context : contexts) context.stored = nullptr;
@@ -176,6 +109,7 @@ struct Server::Impl {
   Status open_ollama();
   Result<std::vector<std::thread>> start_io_threads();
   void keep_things(std::unique_ptr<stored::ObjectStore> store);
+  void open_adapters();
   http::SessionContext context_with(const http::Router& used) {
     return {.limits = config.limits,
             .router = used,
@@ -230,6 +164,7 @@ struct Server::Impl {
   std::unique_ptr<carriers::GrpcPort> grpc;  // null: not asked for
   std::unique_ptr<api::StoredThings> stored;
   std::unique_ptr<api::LibraryWorker> library;  // null: models are neither fetched nor deleted
+  std::unique_ptr<api::AdapterLoader> adapters;  // null: adapters neither come nor go
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -285,6 +220,7 @@ Result<std::unique_ptr<Server>> Server::open(Engine& engine, std::unique_ptr<api
       impl->library = std::make_unique<api::LibraryWorker>(impl->config.library, *impl->models);
       for (api::ApiContext& context : impl->contexts) context.library = impl->library.get();
     }
+    if (!impl->config.adapter_folders.empty()) impl->open_adapters();
   } catch (const boost::system::system_error& error) {  // Boost's, no std::system_error
     return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.code().message()));
   }
@@ -407,6 +343,14 @@ void Server::Impl::keep_things(std::unique_ptr<stored::ObjectStore> store) {
   stored->batches().resume();
 }
 
+void Server::Impl::open_adapters() {
+  const auto is_model = [this](const std::string& name) {
+    return models != nullptr ? models->is_model(name) : name == contexts.front().model_name;
+  };
+  adapters = std::make_unique<api::AdapterLoader>(config.adapter_folders, first, is_model);
+  contexts.front().adapters = adapters.get();
+}
+
 Status Server::Impl::open_grpc() {
   const carriers::GrpcConfig grpc_config = {.host = config.host,
                                             .port = *config.grpc_port,
@@ -474,6 +418,7 @@ void Server::Impl::note_failure(const char* what) {
 // Until the engine is done or somebody asks a second time; then the rest is cancelled.
 void Server::Impl::drain() {
   if (library != nullptr) library->close();
+  if (adapters != nullptr) adapters->close();
   std::thread engine_drain;
   try {
     engine_drain = std::thread([this] {

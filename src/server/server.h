@@ -49,6 +49,7 @@ struct ServerConfig {
   Limits limits;
   KvParams kv;  // of requests that do not say
   api::ModelLibrary library;  // of several models; empty: requests neither fetch nor delete any
+  std::vector<std::string> adapter_folders;  // that requests may load adapters from, of the first model; empty: they do not
   // Takes one line that an operator should read; empty: stderr.
   std::function<void(std::string_view line)> warn;
   // Takes one line for each request that a person would look for; empty: nobody reads it.

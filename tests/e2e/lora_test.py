@@ -65,6 +65,68 @@ class Lora(CommandLineTest):
             self.ask("/v1/chat/completions", model="three", **body)
         self.assertEqual(404, refused.exception.code)
 
+    def post(self, path, **body):
+        """The status and the answer's text."""
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)["error"]["message"]
+
+    def test_adapters_come_and_go_while_it_serves(self):
+        (self.folder / "adapters").mkdir()
+        for seed, name in enumerate(("one", "two"), 1):
+            self.adapter(f"adapters/{name}", seed)
+        self.adapter("adapters/dora", 3, use_dora=True)
+        self.adapter("outside", 4)
+        folder = self.folder / "adapters"
+        process = self.start("serve", LLAMA, "--port", "0", "--lora-dir", str(folder), "--adapter-memory", "8M",
+                             "--metrics-alias", "vllm")
+        lines = [process.stdout.readline().decode() for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        body = {"messages": [{"role": "user", "content": "Hello there"}], "temperature": 0, "max_tokens": 16}
+
+        def says(model):
+            return self.ask("/v1/chat/completions", model=model, **body)["choices"][0]["message"]["content"]
+
+        def names():
+            return [model["id"] for model in self.ask("/v1/models")["data"]][1:]
+
+        load, unload = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+        self.assertEqual([], names())
+        self.assertEqual((200, "Success: LoRA adapter 'one' added successfully."), self.post(load, lora_name="one"))
+        self.assertEqual(200, self.post(load, lora_name="second", lora_path=f"{folder}/two")[0])
+        self.assertEqual(["one", "second"], names())
+        base, one, two = says("llama-f32"), says("one"), says("second")
+        self.assertEqual(3, len({base, one, two}))
+        status, message = self.post(load, lora_name="one", lora_path="two")
+        self.assertEqual((400, 'lora_name: the adapter "one" is loaded already (load_inplace replaces it)'), (status, message))
+        self.assertEqual(200, self.post(load, lora_name="one", lora_path="two", load_inplace=True)[0])
+        self.assertEqual(two, says("one"))
+        for path in ("../outside", f"{self.folder}/outside", f"{folder}/../outside", "..", "/etc", "three", f"{folder}/"):
+            self.assertEqual(404, self.post(load, lora_name="x", lora_path=path)[0], path)
+        self.assertIn("use_dora: it is not supported", self.post(load, lora_name="dora")[1])
+        self.assertEqual((400, 'lora_name: a model is called "llama-f32"'), self.post(load, lora_name="llama-f32", lora_path="one"))
+        self.assertEqual((400, "lora_name is missing"), self.post(load, lora_path="one"))
+        self.assertEqual(400, self.post(load, lora_name="n" * 300, lora_path="one")[0])
+        with urllib.request.urlopen(self.url + "/metrics", timeout=TIME_LIMIT_S) as answer:
+            metrics = answer.read().decode()
+        self.assertRegex(metrics, r'kvasir_adapters\{model="llama-f32"\} 2\n')
+        self.assertIn('vllm:lora_requests_info{running_lora_adapters="",waiting_lora_adapters="",max_lora="2"}', metrics)
+        self.assertEqual((200, "Success: LoRA adapter 'second' removed successfully."), self.post(unload, lora_name="second"))
+        self.assertEqual(["one"], names())
+        self.assertEqual(404, self.post("/v1/chat/completions", model="second", **body)[0])
+        self.assertEqual((404, 'no adapter is called "second"'), self.post(unload, lora_name="second"))
+        self.assertEqual(base, says("llama-f32"))
+
+    def test_without_folders_nothing_is_loaded(self):
+        process = self.start("serve", LLAMA, "--port", "0", "--lora", f"one={self.adapter('one', 1)}")
+        lines = [process.stdout.readline().decode() for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        status, message = self.post("/v1/load_lora_adapter", lora_name="two", lora_path="one")
+        self.assertEqual((403, "adapters come and go while the server runs where it was started with --lora-dir"), (status, message))
+
     def test_what_cannot_be_used_is_one_line(self):
         words = ["run", LLAMA, "Hello", "--lora"]
         self.refusal(BAD_FILE, *words, "nowhere", says="nowhere: there is no such adapter")
@@ -73,6 +135,9 @@ class Lora(CommandLineTest):
         good = self.adapter("good", 5)
         self.refusal(USAGE, *words, good, "--lora", good, says="run answers with one adapter, 2 are given")
         self.refusal(USAGE, "serve", LLAMA, "--port", "0", "--lora", f"llama-f32={good}", says="llama-f32 is a name of the model")
+        self.refusal(USAGE, "serve", LLAMA, LLAMA.replace("f32", "q4_k"), "--port", "0", "--lora-dir", str(self.folder), says="--lora-dir: it goes with one model")
+        self.refusal(USAGE, "serve", LLAMA, "--port", "0", "--lora-dir", f"{good}/adapter_config.json", says="--lora-dir")
+        self.refusal(USAGE, "serve", LLAMA, "--port", "0", "--adapter-memory", "3", says="--adapter-memory must be at least 1.00 MiB")
         self.refusal(USAGE, *words, good, "--lora-scale", "much", says="--lora-scale much: it is no number")
         self.refusal(USAGE, *words, good, "--lora-scale", "other=1", says="no adapter is called so")
 

@@ -85,7 +85,7 @@ TEST_F(Lora, AnswersAsTheMergedModelDoes) {
   write_merged(kBase, *source_, numbers, /*factor=*/2.0f, path("merged.gguf"));
   const auto adapted = engine(kBase, {{.name = "a", .path = path("a.gguf")}});
   const auto merged = engine(path("merged.gguf")), plain = engine(kBase);
-  EXPECT_EQ(adapted->model_info().adapters, std::vector<std::string>{"a"});
+  EXPECT_EQ(*adapted->adapters(), std::vector<std::string>{"a"});
   const auto got = generate(*adapted, requests("a")), wanted = generate(*merged, requests("")), base = generate(*plain, requests(""));
   int num_other = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {

@@ -1,6 +1,9 @@
 #include "backend/cpu/adapter_executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -15,8 +18,19 @@ namespace {
 // Products of one segment that the caller does alone: handing them over would cost more.
 constexpr std::int64_t kInlineProducts = 1 << 16;
 constexpr std::int32_t kRowsPerSegment = 64;
+constexpr float kHalfLimit = 65520.0f;  // from here on a half is infinite
 
 std::int64_t padded_rank(std::int32_t rank) { return ceil_div<std::int64_t>(rank, kRowsPerGroup) * kRowsPerGroup; }
+
+DType dtype_of(const AdapterPart& part) { return cpu(*part.weight).dtype == DType::kF32 ? DType::kF32 : DType::kF16; }
+
+TensorView matrix_view(DType dtype, std::int64_t row_length, std::int64_t num_rows, const void* numbers) {
+  return {.name = "adapter",
+          .dtype = dtype,
+          .rank = 2,
+          .shape = {row_length, num_rows, 1, 1},
+          .data = static_cast<const std::byte*>(numbers)};
+}
 
 kernels::MatmulArgs args_of(const CpuMatrix& matrix, const float* x, std::int32_t num_rows) {
   kernels::MatmulArgs args;
@@ -33,19 +47,33 @@ kernels::MatmulArgs args_of(const CpuMatrix& matrix, const float* x, std::int32_
 
 Result<std::unique_ptr<CpuMatrix>> AdapterExecutor::pack(const std::vector<float>& numbers, std::int64_t row_length,
                                                          DType dtype, MemorySource& memory) {
-  TensorView tensor{.name = "adapter",
-                    .dtype = dtype,
-                    .rank = 2,
-                    .shape = {row_length, std::ssize(numbers) / row_length, 1, 1},
-                    .data = reinterpret_cast<const std::byte*>(numbers.data())};
   std::vector<std::uint16_t> halves;
   if (dtype == DType::kF16) {
+    const auto is_beyond = [](float number) { return std::abs(number) >= kHalfLimit; };
+    if (const auto beyond = std::ranges::find_if(numbers, is_beyond); beyond != numbers.end()) {
+      return make_error(ErrorKind::kBadFile, fmt::format("a number is {}, halves end at 65504", *beyond));
+    }
+    halves.reserve(numbers.size());
     std::ranges::transform(numbers, std::back_inserter(halves), float_to_half);
-    tensor.data = reinterpret_cast<const std::byte*>(halves.data());
   }
-  KVASIR_TRY(auto made, matmuls_.make_matrix(tensor, MatrixUse::kLayer, memory));
-  matmuls_.pack_rows(tensor, 0, *made);
-  return std::unique_ptr<CpuMatrix>(static_cast<CpuMatrix*>(made.release()));
+  const void* const data = dtype == DType::kF16 ? static_cast<const void*>(halves.data()) : numbers.data();
+  const TensorView tensor = matrix_view(dtype, row_length, std::ssize(numbers) / row_length, data);
+  KVASIR_TRY(auto made, matmuls_.make_matrix(tensor, MatrixUse::kAdapter, memory));
+  std::unique_ptr<CpuMatrix> matrix(static_cast<CpuMatrix*>(made.release()));
+  matmuls_.pack_alone(tensor, *matrix);
+  return matrix;
+}
+
+std::int64_t AdapterExecutor::adapter_bytes(std::span<const AdapterPart> parts) const {
+  std::int64_t bytes = 0;
+  for (const AdapterPart& part : parts) {
+    const std::int64_t inputs = part.weight->row_length, outputs = part.weight->num_rows, rank = padded_rank(part.rank);
+    for (const auto& [length, rows] : {std::pair(inputs, rank), std::pair(rank, outputs)}) {
+      const auto size = matmuls_.packed_size(matrix_view(dtype_of(part), length, rows, nullptr), MatrixUse::kAdapter);
+      bytes += size ? size->num_bytes : 0;  // one that is too large to pack is no adapter
+    }
+  }
+  return bytes;
 }
 
 Result<std::unique_ptr<Adapter>> AdapterExecutor::make_adapter(std::span<const AdapterPart> parts, MemorySource& memory) {
@@ -60,9 +88,8 @@ Result<std::unique_ptr<Adapter>> AdapterExecutor::make_adapter(std::span<const A
     }
     CpuAdapter::LowRank& made = adapter->parts[part.weight];
     made.factor = part.factor;
-    const DType dtype = cpu(*part.weight).dtype == DType::kF32 ? DType::kF32 : DType::kF16;
-    KVASIR_TRY(made.a, pack(a, inputs, dtype, memory));
-    KVASIR_TRY(made.b, pack(b, rank, dtype, memory));
+    KVASIR_TRY(made.a, pack(a, inputs, dtype_of(part), memory));
+    KVASIR_TRY(made.b, pack(b, rank, dtype_of(part), memory));
     adapter->num_bytes += made.a->packed_bytes + made.b->packed_bytes;
   }
   return adapter;

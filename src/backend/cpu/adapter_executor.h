@@ -29,13 +29,14 @@ class CpuAdapter final : public Adapter {
 };
 
 // Neighbouring rows of one adapter are multiplied together; a row's sums do not depend on them. Borrows pool, matrices
-// and the step's rows. One caller at a time.
+// and the step's rows. One caller at a time, but for make_adapter(), which touches nothing that add() does.
 class AdapterExecutor {
  public:
   AdapterExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, MatmulExecutor& matmuls, const StepRows& rows)
       : kernels_(kernels), pool_(pool), matmuls_(matmuls), rows_(rows) {}
 
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts, MemorySource& memory);
+  std::int64_t adapter_bytes(std::span<const AdapterPart> parts) const;
   // op.out += b (a in) for the rows whose slices name an adapter with such a part.
   void add(const CpuActivation& in, std::span<const MatmulOp> ops);
 

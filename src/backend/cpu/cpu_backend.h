@@ -42,6 +42,7 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
   void expect_adapters() override { expects_adapters_ = true; }
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts) override;
+  std::int64_t adapter_bytes(std::span<const AdapterPart> parts) const override { return adapters_.adapter_bytes(parts); }
   Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override { return memory_.allocate(num_bytes); }
   std::span<const std::byte> host_bytes(const Matrix& matrix) override { return cpu(matrix).bytes(); }
   std::span<float> host_row(const Rows& rows, std::int64_t row) override {

@@ -53,6 +53,7 @@ Result<std::unique_ptr<CpuMatrix>> MatmulExecutor::lay_out(const TensorView& ten
 void MatmulExecutor::set_bytes(const std::byte* packed, CpuMatrix& matrix, MatrixUse use) {
   matrix.packed = packed;
   if (matrix.nibble_planes != nullptr) matrix.low = packed + matrix.num_groups * matrix.group_bytes;
+  if (use == MatrixUse::kAdapter) return;  // Backend::expect_adapters() says what they read; ops may run meanwhile
   if (format_of(matrix.dtype).reads_floats) {
     (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(matrix.row_length);
   } else {
@@ -89,27 +90,34 @@ Result<PackedSize> MatmulExecutor::packed_size(const TensorView& tensor, MatrixU
   return size;
 }
 
+// A group of the rows, as the matrix's group `at`.
+void MatmulExecutor::pack_group(const TensorView& rows, std::int64_t group, std::int64_t at, CpuMatrix& target) const {
+  const std::int64_t k = target.row_length;
+  const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
+  const std::int64_t first = group * kRowsPerGroup;
+  const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
+  std::byte* const packed = target.memory.data() + at * target.group_bytes;
+  if (target.nibble_planes != nullptr) {
+    std::byte* const low = target.memory.data() + target.num_groups * target.group_bytes;
+    target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
+                                     low + at * target.nibble_planes->low_group_bytes(k));
+  } else {
+    format_of(target.dtype).pack_group(rows.row(first), file_row_bytes, count, k, packed);
+  }
+}
+
 void MatmulExecutor::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
   auto& target = static_cast<CpuMatrix&>(matrix);
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
   CHECK(target.memory.size_bytes() == target.packed_bytes);
-  const kernels::FormatKernels& format = format_of(target.dtype);
-  const std::int64_t k = target.row_length;
-  const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
   const std::int64_t first_group = first_row / kRowsPerGroup;
-  std::byte* const low = target.memory.data() + target.num_groups * target.group_bytes;
-  pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
-    const std::int64_t first = group * kRowsPerGroup;
-    const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
-    const std::int64_t at = first_group + group;
-    std::byte* const packed = target.memory.data() + at * target.group_bytes;
-    if (target.nibble_planes != nullptr) {
-      target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
-                                       low + at * target.nibble_planes->low_group_bytes(k));
-    } else {
-      format.pack_group(rows.row(first), file_row_bytes, count, k, packed);
-    }
-  });
+  pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup),
+                     [&](std::int64_t group) { pack_group(rows, group, first_group + group, target); });
+}
+
+void MatmulExecutor::pack_alone(const TensorView& rows, CpuMatrix& matrix) const {
+  CHECK(rows.num_rows() == matrix.num_rows && matrix.memory.size_bytes() == matrix.packed_bytes);
+  for (std::int64_t group = 0; group < matrix.num_groups; ++group) pack_group(rows, group, group, matrix);
 }
 
 MatmulCut MatmulExecutor::cut_of(const MatmulSize& size) const {

@@ -45,6 +45,8 @@ class MatmulExecutor {
                                                std::span<const std::byte> packed);
   Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const;
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix);
+  // All rows, on the calling thread, whatever the pool does.
+  void pack_alone(const TensorView& rows, CpuMatrix& matrix) const;
 
   // Whether a matrix of that row length takes float activations: of those that are no experts', or of those.
   bool reads_floats(std::int64_t row_length) const { return float_widths_.contains(row_length); }
@@ -66,6 +68,7 @@ class MatmulExecutor {
 
  private:
   Result<std::unique_ptr<CpuMatrix>> lay_out(const TensorView& tensor, MatrixUse use) const;
+  void pack_group(const TensorView& rows, std::int64_t group, std::int64_t at, CpuMatrix& target) const;
   void set_bytes(const std::byte* packed, CpuMatrix& matrix, MatrixUse use);
   kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const MatmulCut& cut,
                               std::int64_t group, std::int64_t token, std::int32_t num_rows) const;

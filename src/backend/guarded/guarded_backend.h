@@ -36,6 +36,7 @@ class GuardedBackend final : public Backend {
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
   void expect_adapters() override { cpu_.expect_adapters(); }
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts) override;
+  std::int64_t adapter_bytes(std::span<const AdapterPart> parts) const override { return cpu_.adapter_bytes(parts); }
   Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override;
   std::span<const std::byte> host_bytes(const Matrix& matrix) override;
   std::span<float> host_row(const Rows& rows, std::int64_t row) override;

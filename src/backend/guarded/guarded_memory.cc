@@ -39,7 +39,20 @@ Result<AlignedBuffer> GuardedMemory::allocate(std::int64_t num_bytes) {
   }
   std::byte* const data = begin_ + used_bytes_;
   used_bytes_ += taken_bytes;
+  if (is_open_) protect(true);
   return AlignedBuffer::borrow({data, static_cast<std::size_t>(num_bytes)});
+}
+
+void GuardedMemory::open() {
+  opened_.lock();
+  is_open_ = true;
+  protect(true);
+}
+
+void GuardedMemory::close() {
+  protect(false);
+  is_open_ = false;
+  opened_.unlock();
 }
 
 void GuardedMemory::protect(bool is_open) {

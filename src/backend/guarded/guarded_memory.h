@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "backend/memory_source.h"
 #include "kvasir/result.h"
@@ -13,7 +14,8 @@ namespace kvasir::backend {
 // One range of addresses, of which allocations take the next part. Nobody may read or write them while it is closed:
 // whoever does gets SIGSEGV, as for the memory of a device. Memory comes back with the range alone.
 //
-// Thread safety: open() and close() by one thread, while no other works in the memory.
+// Thread safety: open() waits for another thread's close(). allocate() is by the thread that has opened it, or by one
+// while no other uses it.
 class GuardedMemory final : public MemorySource {
  public:
   // Error (kMachine) where so many addresses cannot be had.
@@ -23,8 +25,8 @@ class GuardedMemory final : public MemorySource {
   ~GuardedMemory() override;
 
   Result<AlignedBuffer> allocate(std::int64_t num_bytes) override;
-  void open() { protect(true); }
-  void close() { protect(false); }
+  void open();
+  void close();
 
  private:
   GuardedMemory(std::byte* begin, std::int64_t reserved_bytes) : begin_(begin), reserved_bytes_(reserved_bytes) {}
@@ -33,6 +35,8 @@ class GuardedMemory final : public MemorySource {
   std::byte* const begin_;
   const std::int64_t reserved_bytes_;
   std::int64_t used_bytes_ = 0;
+  bool is_open_ = false;
+  std::mutex opened_;  // held from open() to close()
 };
 
 }  // namespace kvasir::backend

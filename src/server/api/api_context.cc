@@ -37,16 +37,15 @@ std::vector<const ApiContext*> contexts_of_models(const ApiContext& context) {
   return contexts;
 }
 
-std::string_view adapter_of(const ApiContext& context, std::string_view name) {
-  const std::vector<std::string>& adapters = context.engine.model_info().adapters;
-  const auto found = std::ranges::find_if(adapters, [name](const std::string& adapter) { return is_name_of(adapter, name); });
-  return found == adapters.end() ? std::string_view() : *found;
+std::string adapter_of(const ApiContext& context, std::string_view name) {
+  const AdapterNames adapters = context.engine.adapters();
+  const auto found = std::ranges::find_if(*adapters, [name](const std::string& adapter) { return is_name_of(adapter, name); });
+  return found == adapters->end() ? std::string() : *found;
 }
 
-const std::string& answering_name(const ApiContext& context, const GenerationRequest& request) {
-  const std::vector<std::string>& adapters = context.engine.model_info().adapters;
-  const auto found = std::ranges::find(adapters, adapter_of(context, request.model));
-  return found == adapters.end() ? context.model_name : *found;
+std::string answering_name(const ApiContext& context, const GenerationRequest& request) {
+  std::string adapter = adapter_of(context, request.model);
+  return adapter.empty() ? context.model_name : adapter;
 }
 
 bool serves_name(const ApiContext& context, std::string_view name) {

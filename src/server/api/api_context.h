@@ -33,6 +33,7 @@ class StoreThread;
 
 namespace kvasir::server::api {
 
+class AdapterLoader;
 class LibraryWorker;
 class ServedModels;
 class StoredThings;
@@ -67,6 +68,7 @@ struct ApiContext {
   std::int32_t num_slots = 1;        // choices that the engine computes at once, at most
   bool allows_pull = false;  // whoever may ask may also fetch and delete models
   LibraryWorker* library = nullptr;  // null: models are neither fetched nor deleted
+  AdapterLoader* adapters = nullptr;  // null: adapters neither come nor go
 };
 
 // The contexts of all models of the server, in their order.
@@ -76,9 +78,9 @@ stored::StoreThread& store_of(const ApiContext& context);
 // Whether requests for a model of that name are for this one.
 bool serves_name(const ApiContext& context, std::string_view name);
 // The model's adapter of that name; empty: it has none.
-std::string_view adapter_of(const ApiContext& context, std::string_view name);
-// The model's name in the request's answer: its adapter's, if it has one. It lives as long as the engine's model.
-const std::string& answering_name(const ApiContext& context, const GenerationRequest& request);
+std::string adapter_of(const ApiContext& context, std::string_view name);
+// The model's name in the request's answer: its adapter's, if it has one.
+std::string answering_name(const ApiContext& context, const GenerationRequest& request);
 // Error (404, model_not_found) unless they are, or the name is empty.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into

@@ -335,7 +335,7 @@ void Generation::record() {
   const Milliseconds preprocess = submitted_at_ - parts_.writer->received_at();
   observe::GenerationRecord record{
       .id = {},
-      .model = std::string(parts_.model_name),
+      .model = parts_.model_name,
       .settings = {.is_stream = parts_.stream, .num_choices = parts_.choices_per_prompt, .max_tokens = {}},
       .finish_reasons = {},
       .usage = total_usage(),

@@ -29,7 +29,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     observe::ModelTimes& times;
     observe::RefusalLog& refusals;
     auth::RateLimiter& rate_limiter;
-    std::string_view model_name;
+    std::string model_name;
     std::shared_ptr<http::ResponseWriter> writer;
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;

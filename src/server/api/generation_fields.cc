@@ -197,6 +197,17 @@ ApiStatus read_kv_policy(const FieldInput& field, GenerationRequest& request) {
                      field.name);
 }
 
+ApiStatus read_speculate(const FieldInput& field, GenerationRequest& request) {
+  if (field.json.is_bool()) {
+    request.speculates = field.json.get_bool().value();
+    return {};
+  }
+  const std::string_view word = field.json.is_string() ? field.json.get_string().value() : std::string_view();
+  request.speculates = word != "off";
+  if (word != "auto" && word != "off") warn_ignored(field, "it must be \"auto\", \"off\" or a boolean");
+  return {};
+}
+
 ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const std::string name, string_of(field));
   KvParams tried;
@@ -297,6 +308,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"prompt_cache_key", "string", {}, "accepted; prefixes are cached anyway", read_unused<string_of>},
     {"prompt_cache_options", "object", {}, "accepted; prefixes are cached anyway", read_unused<object_of>},
     {"prompt_cache_retention", "string", {}, "accepted; prefixes are cached anyway", read_unused<string_of>},
+    {"speculate", "boolean or string", {}, "`false` or `\"off\"`: no tokens are guessed for it; the answer is the same", read_speculate},
     {"cache_prompt", "boolean", {}, "accepted; prefixes are cached anyway", read_unused<boolean_of>},
     {"request_id", "string", {}, "accepted; the answer has an id of its own", read_unused<string_of>},
     {"spaces_between_special_tokens", "boolean", {}, "accepted", read_unused<boolean_of>},

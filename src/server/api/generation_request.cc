@@ -41,6 +41,7 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
       tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;
   wanted.tenant = tenant.name;
   wanted.priority = request.priority;
+  wanted.speculates = request.speculates;
   return wanted;
 }
 

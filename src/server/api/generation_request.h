@@ -24,6 +24,7 @@ struct GenerationRequest {
   bool usage_in_every_chunk = false;
   bool has_stream_options = false;
   std::int32_t priority = 0;
+  bool speculates = true;  // tokens may be guessed
   std::string cache_salt;
   std::optional<std::string> kv_policy;
   std::optional<std::string> kv_budget;  // as set_kv_budget() reads it

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <utility>
 
 namespace kvasir::server::api {
 namespace {
-
-ApiError shutting_down() { return {503, "the server is shutting down", {}, "shutting_down"}; }
 
 ApiError api_error(const Error& error) {
   switch (error.kind) {
@@ -31,7 +28,7 @@ ApiStatus LibraryWorker::pull(std::string name, ModelLibrary::OnProgress on_prog
   auto work = [this, name = std::move(name), on_progress = std::move(on_progress)] {
     return pull_now(name, on_progress);
   };
-  return enqueue({std::move(work), std::move(done)});
+  return jobs_.enqueue(std::move(work), std::move(done));
 }
 
 ApiStatus LibraryWorker::remove(std::size_t index, Done done) {
@@ -43,13 +40,13 @@ ApiStatus LibraryWorker::remove(std::size_t index, Done done) {
                             : fmt::format("{} was not pulled: its files are the operator's", model.name),
                  "model", "model_in_use"});
   }
-  return enqueue({[this, index] { return remove_now(index); }, std::move(done)});
+  return jobs_.enqueue([this, index] { return remove_now(index); }, std::move(done));
 }
 
 ApiStatus LibraryWorker::pull_now(const std::string& name, const ModelLibrary::OnProgress& on_progress) {
   if (models_.find_named(name) != ServedModels::npos) return {};  // of an earlier job
   auto pulled = library_.pull(name, [&](const ModelLibrary::Progress& progress) {
-    return !thread_.get_stop_token().stop_requested() && on_progress(progress);
+    return !jobs_.stop_token().stop_requested() && on_progress(progress);
   });
   if (!pulled) return std::unexpected(api_error(pulled.error()));
   if (models_.find_named(pulled->name) != ServedModels::npos) return {};  // by its whole name
@@ -69,62 +66,10 @@ ApiStatus LibraryWorker::remove_now(std::size_t index) {
     return std::unexpected(
         ApiError{404, fmt::format("the model \"{}\" was deleted", model.name), "model", "model_not_found"});
   }
-  if (!models_.remove(index, thread_.get_stop_token())) return std::unexpected(shutting_down());
+  if (!models_.remove(index, jobs_.stop_token())) return std::unexpected(SideJobs::shutting_down());
   const Status removed = library_.remove(model.path);
   if (!removed) return std::unexpected(api_error(removed.error()));
   return {};
-}
-
-ApiStatus LibraryWorker::enqueue(Job job) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_closed_) return std::unexpected(shutting_down());
-    if (waiting_.size() >= kMaxWaiting) {
-      return std::unexpected(
-          ApiError{503,
-                   fmt::format("{} models wait to be pulled or deleted, which is the limit", kMaxWaiting),
-                   {},
-                   "overloaded"});
-    }
-    if (!thread_.joinable()) {
-      try {
-        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-      } catch (const std::exception&) {
-        return std::unexpected(ApiError{503, "no thread is left for this", {}, "overloaded"});
-      }
-    }
-    waiting_.push_back(std::move(job));
-  }
-  changed_.notify_one();
-  return {};
-}
-
-void LibraryWorker::run(const std::stop_token& stop) {
-  while (true) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); }) || stop.stop_requested()) return;
-    const Job job = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    try {
-      job.done(job.work());
-    } catch (const std::exception& error) {  // no memory
-      job.done(std::unexpected(ApiError{503, error.what(), {}, "overloaded"}));
-    }
-  }
-}
-
-void LibraryWorker::close() {
-  const std::lock_guard closing(closing_);
-  std::deque<Job> waiting;
-  {
-    const std::lock_guard lock(mutex_);
-    is_closed_ = true;
-    waiting.swap(waiting_);
-  }
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
-  for (const Job& job : waiting) job.done(std::unexpected(shutting_down()));
 }
 
 }  // namespace kvasir::server::api

@@ -40,6 +40,11 @@ Result<std::unique_ptr<Engine>> load_engine(const ServedModel& model, const std:
   }
 }
 
+bool has_name(const ServedModel& model, std::string_view name) {
+  const auto is_it = [name](const std::string& served) { return is_name_of(served, name); };
+  return is_it(model.name) || std::ranges::any_of(model.names, is_it);
+}
+
 }  // namespace
 
 std::string_view name_of(ModelState state) {
@@ -113,11 +118,14 @@ std::size_t ServedModels::find(std::string_view name) const {
 
 std::size_t ServedModels::find_named(std::string_view name) const {
   for (const std::size_t i : indices()) {
-    const ServedModel& model = entries_[i]->model;
     const auto is_it = [name](const std::string& served) { return is_name_of(served, name); };
-    if (is_it(model.name) || std::ranges::any_of(model.names, is_it)) return i;
+    if (has_name(entries_[i]->model, name) || std::ranges::any_of(*entries_[i]->model.engine->adapters(), is_it)) return i;
   }
   return npos;
+}
+
+bool ServedModels::is_model(std::string_view name) const {
+  return std::ranges::any_of(indices(), [&](std::size_t i) { return has_name(entries_[i]->model, name); });
 }
 
 ServedModels::Lease ServedModels::lease_of(Entry& entry) {

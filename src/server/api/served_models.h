@@ -95,8 +95,10 @@ class ServedModels {
   // The model of that name, the first one's if it is empty; npos: there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
   std::size_t find(std::string_view name) const;
-  // Likewise, whatever `any_name` says.
+  // Likewise, whatever `any_name` says. An adapter's name is its model's.
   std::size_t find_named(std::string_view name) const;
+  // Whether a model is called so, and no adapter.
+  bool is_model(std::string_view name) const;
 
   // Gives the model when it is loaded, for as long as the lease is kept. Errors: 503 (no memory for it, or the server
   // ends), 500 (its file is broken), 404 (it was removed meanwhile).

@@ -1,5 +1,10 @@
 #include "server/observe/vllm_metrics.h"
 
+#include <fmt/format.h>
+
+#include <ctime>
+#include <string>
+
 #include "server/observe/prometheus_text.h"
 
 namespace kvasir::server::observe {
@@ -22,6 +27,23 @@ constexpr Alias kAliases[] = {
     {"prefix_cache_hits_total", "counter", "Prompt tokens found", &EngineStats::prefix_hits_tokens},
 };
 
+// Gateways route by the adapters that a server runs; the value is the time, so that the last line counts.
+void append_adapters(std::span<const ModelMetrics> models, PrometheusText& out) {
+  out.begin("lora_requests_info", "gauge", "Adapters of requests in the batch and in the queue");
+  for (const ModelMetrics& model : models) {
+    std::string running, waiting;
+    const auto add = [](std::string& names, const std::string& name) { names += (names.empty() ? "" : ",") + name; };
+    for (const AdapterUse& use : model.engine.adapters) {
+      if (use.num_running > 0) add(running, use.name);
+      if (use.num_choices > use.num_running) add(waiting, use.name);
+    }
+    const std::string labels = fmt::format("{},{},{}", prometheus_label("running_lora_adapters", running),
+                                           prometheus_label("waiting_lora_adapters", waiting),
+                                           prometheus_label("max_lora", std::to_string(model.engine.num_adapters)));
+    out.value("lora_requests_info", labels, static_cast<double>(std::time(nullptr)));
+  }
+}
+
 }  // namespace
 
 void append_vllm_metrics(std::span<const ModelMetrics> models, bool is_for_operator, std::string& text) {
@@ -34,6 +56,7 @@ void append_vllm_metrics(std::span<const ModelMetrics> models, bool is_for_opera
     }
   }
   if (!is_for_operator) return;
+  append_adapters(models, out);
   out.begin("kv_cache_usage_perc", "gauge", "Share of the KV cache in use, from 0 to 1");
   for (const ModelMetrics& model : models) {
     const double used = static_cast<double>(model.engine.kv_bytes_used);

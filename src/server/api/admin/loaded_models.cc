@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "server/api/admin/operators.h"
 #include "server/api/endpoint.h"
 #include "server/api/json_input.h"
 #include "server/api/served_models.h"
@@ -19,11 +20,6 @@ struct NamedModel {
 constexpr Field<NamedModel> kFields[] = {
     {"model", "string", {}, "which one, by any of its names", read_string<&NamedModel::model>},
 };
-
-ApiStatus check_operator(const Writer& writer) {
-  if (writer->request().tenant.is_operator) return {};
-  return std::unexpected(ApiError{403, "this needs an operator's key (kvasir keys add --operator)", {}, "not_allowed"});
-}
 
 void write_model_status(JsonWriter& json, const ApiContext& context, const ModelStatus& status) {
   const EngineStats stats = context.engine.stats();
@@ -47,7 +43,7 @@ ModelStatus status_of_only(const ApiContext& context) {
 }
 
 void list_models_in_memory(const ApiContext& context, const Writer& writer) {
-  if (const ApiStatus may = check_operator(writer); !may) return respond_unless(may, *writer);
+  if (const ApiStatus may = check_operator(*writer); !may) return respond_unless(may, *writer);
   http::Response response;
   JsonWriter json(response.body);
   json.begin_array();
@@ -64,7 +60,7 @@ void list_models_in_memory(const ApiContext& context, const Writer& writer) {
 
 // The index of the model that the body names.
 ApiResult<std::size_t> named_model(const ApiContext& context, const Writer& writer) {
-  KVASIR_CHECKED(check_operator(writer));
+  KVASIR_CHECKED(check_operator(*writer));
   Warnings warnings;
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(writer->request().body, context.limits));
   NamedModel named;

@@ -41,7 +41,8 @@ void write_model(JsonWriter& json, const ApiContext& context, const ModelStatus*
 
 // As vLLM lists them.
 void write_adapters(JsonWriter& json, const ApiContext& context) {
-  for (const std::string& adapter : context.engine.model_info().adapters) {
+  const AdapterNames adapters = context.engine.adapters();
+  for (const std::string& adapter : *adapters) {
     json.begin_object().member("id", adapter).member("object", "model").member("created", context.created_s);
     json.member("owned_by", "kvasir").member("type", "model").member("display_name", adapter);
     json.member("parent", context.model_name).end_object();
