@@ -1,6 +1,7 @@
 #include "server/api/adapter_loader.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +14,7 @@ namespace kvasir::server::api {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 256;
+constexpr int kNiceness = 10;  // of the thread: the engine's go first
 
 ApiError api_error(const Error& error) {
   switch (error.kind) {
@@ -61,6 +63,7 @@ ApiStatus AdapterLoader::unload(std::string name, Done done) {
 }
 
 ApiStatus AdapterLoader::load_now(const AdapterRequest& request) {
+  ::setpriority(PRIO_PROCESS, 0, kNiceness);  // of this thread alone, on Linux
   const AdapterNames loaded = engine_.adapters();
   if (!request.replaces && std::ranges::find(*loaded, request.name) != loaded->end()) {
     return bad_request(fmt::format("lora_name: the adapter \"{}\" is loaded already (load_inplace replaces it)", printable(request.name)),
