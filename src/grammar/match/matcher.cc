@@ -83,7 +83,6 @@ bool GrammarMatcher::accept_recording(TokenId token) const {
 }
 
 void GrammarMatcher::add_if_taken(TokenId token) const {
-  if (std::ranges::find(taken_, token) != taken_.end()) return;
   if (grammar_->advance(configs_.back(), token) == kNoConfig) return;
   if (accept_recording(token)) {
     rollback_to(configs_.size() - 1);
@@ -92,11 +91,11 @@ void GrammarMatcher::add_if_taken(TokenId token) const {
   }
 }
 
-// Tokens that end the text with `rest`, or where it would have to end so.
-void GrammarMatcher::find_taken(const TokenTrie& trie, TokenTrie::NodeId top, const RecordedTerminal& terminal,
-                                std::string_view rest) const {
+// Into doubtful_: tokens that end the text with `rest`, or where it would have to end so.
+void GrammarMatcher::find_doubtful(const TokenTrie& trie, TokenTrie::NodeId top, const RecordedTerminal& terminal,
+                                   std::string_view rest) const {
   const auto add = [&](std::span<const TokenTrie::Entry> entries) {
-    for (const TokenTrie::Entry& entry : entries) add_if_taken(entry.token);
+    for (const TokenTrie::Entry& entry : entries) doubtful_.push_back(entry.token);
   };
   TokenTrie::NodeId node = top;
   for (const char c : rest) {
@@ -108,25 +107,30 @@ void GrammarMatcher::find_taken(const TokenTrie& trie, TokenTrie::NodeId top, co
   add(trie.entries_within(node));
 }
 
-void GrammarMatcher::find_taken(const RecordedTerminal& terminal, std::string_view rest) const {
+void GrammarMatcher::find_doubtful(const RecordedTerminal& terminal, std::string_view rest) const {
   const Remainders& remainders = *terminal.remainders;
   for (const TokenTrie::NodeId top : remainders.tops) {
-    find_taken(grammar_->vocabulary(configs_.back()).trie(), top, terminal, rest);
+    find_doubtful(grammar_->vocabulary(configs_.back()).trie(), top, terminal, rest);
   }
-  if (remainders.merged) find_taken(*remainders.merged, 0, terminal, rest);
+  if (remainders.merged) find_doubtful(*remainders.merged, 0, terminal, rest);
 }
 
-// Into taken_: the tokens of the grammar's mask that recorded texts rule out.
+// Into taken_: the tokens of the grammar's mask that recorded texts rule out. Tokens are tried when all texts have been
+// looked at, for a token that is tried moves them.
 void GrammarMatcher::find_taken(const RecordedTerminals& recorded) const {
   taken_.clear();
-  for (const TokenId token : recorded.doubtful) add_if_taken(token);
-  if (seen_.is_empty()) return;
-  for (const RecordedTerminal& terminal : recorded.terminals) {
-    const std::string_view begin = terminal.has_begun ? seen_.text() : std::string_view();
-    seen_.for_each(terminal.num_closed, terminal.mark.group, [&](std::string_view other) {
-      if (other.size() > begin.size() && other.starts_with(begin)) find_taken(terminal, other.substr(begin.size()));
-    });
+  doubtful_.assign(recorded.doubtful.begin(), recorded.doubtful.end());
+  if (!seen_.is_empty()) {
+    for (const RecordedTerminal& terminal : recorded.terminals) {
+      const std::string_view begin = terminal.has_begun ? seen_.text() : std::string_view();
+      seen_.for_each(terminal.num_closed, terminal.mark.group, [&](std::string_view other) {
+        if (other.size() > begin.size() && other.starts_with(begin)) find_doubtful(terminal, other.substr(begin.size()));
+      });
+    }
   }
+  std::ranges::sort(doubtful_);
+  doubtful_.erase(std::ranges::unique(doubtful_).begin(), doubtful_.end());
+  for (const TokenId token : doubtful_) add_if_taken(token);
 }
 
 void GrammarMatcher::fill(TokenMask& mask) const {

@@ -74,8 +74,8 @@ class GrammarMatcher {
   ConfigId without_taken(ConfigId config) const;
   void rollback_to(std::size_t num_configs) const;
   void find_taken(const RecordedTerminals& recorded) const;
-  void find_taken(const RecordedTerminal& terminal, std::string_view rest) const;
-  void find_taken(const TokenTrie& trie, TokenTrie::NodeId top, const RecordedTerminal& terminal,
+  void find_doubtful(const RecordedTerminal& terminal, std::string_view rest) const;
+  void find_doubtful(const TokenTrie& trie, TokenTrie::NodeId top, const RecordedTerminal& terminal,
                   std::string_view rest) const;
   void add_if_taken(TokenId token) const;
   void fill_node(std::span<const DraftNode> nodes, std::size_t place, TokenMask& mask);
@@ -90,6 +90,7 @@ class GrammarMatcher {
   mutable std::vector<TextEvent> events_;
   mutable std::vector<std::uint32_t> refused_;
   mutable std::vector<std::string_view> rests_;
+  mutable std::vector<TokenId> doubtful_;  // to be tried
   mutable std::vector<TokenId> taken_;
   mutable RecordedTerminals recorded_;
 };
