@@ -139,7 +139,8 @@ TEST_F(LoraLife, MemoryHasABoundAndComesBack) {
   EXPECT_EQ(engine->stats().num_adapters, num_loaded);
   EXPECT_EQ(engine->stats().adapter_bytes, num_loaded * one_bytes);
   EXPECT_EQ(tokens_of(generate(*engine, requests("a1", 2))), tokens_of(generate(*engine, requests("a", 2))));
-  for (const std::string& name : *engine->adapters()) EXPECT_TRUE(engine->unload_adapter(name));
+  const AdapterNames names = engine->adapters();
+  for (const std::string& name : *names) EXPECT_TRUE(engine->unload_adapter(name));
   expect_adapter_bytes(*engine, 0);
   EXPECT_EQ(engine->unload_adapter("a").error().kind, ErrorKind::kNotFound);
 }
