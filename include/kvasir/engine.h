@@ -106,7 +106,8 @@ struct EngineConfig {
   std::string draft_model_path = {};
   // Adapters (LoRA) that requests may name from the start.
   std::vector<AdapterConfig> adapters = {};
-  // What adapters may take, those from the start included, while one is read, too. 0: no others can be loaded.
+  // Adapters may take so much, those from the start and the floats of one that is read included. 0: no others can be
+  // loaded.
   std::int64_t adapter_memory_bytes = 0;
   std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best

@@ -5,8 +5,8 @@
 
 namespace kvasir {
 
-// The name without the host and the folder of Ollama's own library, both or the folder alone, which its programs may write before it. A name
-// that has neither is as it was.
+// The name without the host and the folder of Ollama's own library. Its programs may write both before it, or the folder
+// alone. A name that has neither is as it was.
 constexpr std::string_view without_ollama_library(std::string_view name) {
   constexpr std::string_view kHost = "registry.ollama.ai/", kLibrary = "library/";
   const bool has_host = name.starts_with(kHost) && name.substr(kHost.size()).starts_with(kLibrary);

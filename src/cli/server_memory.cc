@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "base/machine.h"
 #include "base/units.h"
@@ -13,6 +15,9 @@
 
 namespace kvasir::cli {
 namespace {
+
+constexpr std::int64_t kAdapterBytes = std::int64_t{256} << 20;  // where folders of adapters are given
+constexpr std::int64_t kLeastStateBytes = 16 << 20;
 
 // An eighth of the memory budget unless a flag says how much.
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
@@ -31,41 +36,22 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
       "request_memory");
 }
 
-// 64 MiB, or a sixteenth of a small budget, unless a flag says how much.
-Result<std::int64_t> guide_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
+// What a flag says, at least `least_bytes`.
+Result<std::int64_t> size_of_flag(std::string_view flag, const std::string& size, std::int64_t least_bytes) {
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= least_bytes) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--{} must be at least {}, got {}", flag, format_bytes(least_bytes), format_bytes(*bytes))
+                          : fmt::format("--{}: {}", flag, bytes.error().message),
+                    std::string(flag));
+}
+
+// The usual size, or a part of a small budget, unless a flag says how much.
+Result<std::int64_t> part_of_budget(std::string_view flag, const std::string& size, std::int64_t usual_bytes,
+                                    std::int64_t small_bytes) {
   constexpr std::int64_t kLeast = 1 << 20;
-  if (size.empty()) return std::max(kLeast, std::min(EngineConfig{}.guide_memory_bytes, budget_bytes / 16));
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeast) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--guide-memory must be at least {}, got {}", format_bytes(kLeast),
-                                        format_bytes(*bytes))
-                          : "--guide-memory: " + bytes.error().message,
-                    "guide-memory");
-}
-
-// 256 MiB, or an eighth of a small budget, unless a flag says how much.
-Result<std::int64_t> adapter_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
-  constexpr std::int64_t kUsual = std::int64_t{256} << 20, kLeast = 1 << 20;
-  if (size.empty()) return std::max(kLeast, std::min(kUsual, budget_bytes / 8));
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeast) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--adapter-memory must be at least {}, got {}", format_bytes(kLeast),
-                                        format_bytes(*bytes))
-                          : "--adapter-memory: " + bytes.error().message,
-                    "adapter-memory");
-}
-
-Result<std::int64_t> state_bytes_of(const std::string& size) {
-  constexpr std::int64_t kLeast = 16 << 20;
-  const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeast) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--state-bytes must be at least {}, got {}", format_bytes(kLeast),
-                                        format_bytes(*bytes))
-                          : "--state-bytes: " + bytes.error().message,
-                    "state-bytes");
+  if (size.empty()) return std::max(kLeast, std::min(usual_bytes, small_bytes));
+  return size_of_flag(flag, size, kLeast);
 }
 
 }  // namespace
@@ -76,16 +62,18 @@ Status set_memory_aside(const ServerMemoryOptions& options, std::int64_t file_by
   KVASIR_TRY(config.reserved_bytes,
              request_memory_bytes(options.request_memory, config.memory_bytes, server));
   if (!options.state_bytes.empty()) {
-    KVASIR_TRY(server.state_bytes, state_bytes_of(options.state_bytes));
+    KVASIR_TRY(server.state_bytes, size_of_flag("state-bytes", options.state_bytes, kLeastStateBytes));
   }
   server.stored_memory_bytes = stored_memory_bytes(config.reserved_bytes);
   config.reserved_bytes += server.stored_memory_bytes;
   server.memory_bytes = config.memory_bytes;
   server.request_memory_bytes = config.reserved_bytes - server.stored_memory_bytes;
-  KVASIR_TRY(config.guide_memory_bytes, guide_memory_bytes(options.guide_memory, config.memory_bytes));
+  KVASIR_TRY(config.guide_memory_bytes, part_of_budget("guide-memory", options.guide_memory, EngineConfig{}.guide_memory_bytes,
+                                                       config.memory_bytes / 16));
   config.reserved_bytes += config.guide_memory_bytes;
   if (!server.adapter_folders.empty() || !options.adapter_memory.empty()) {
-    KVASIR_TRY(config.adapter_memory_bytes, adapter_memory_bytes(options.adapter_memory, config.memory_bytes));
+    KVASIR_TRY(config.adapter_memory_bytes,
+               part_of_budget("adapter-memory", options.adapter_memory, kAdapterBytes, config.memory_bytes / 8));
   }
   return {};
 }

@@ -37,14 +37,14 @@ class AdapterSet {
   Status load(const AdapterConfig& config);
   // Nobody finds it any more. Error: kNotFound.
   Status unload(std::string_view name);
-  // Of those that are there and of the floats of a file that is read. Before that, there is no bound.
+  // All of them may take so much, with the floats of a file that is read. Before the call there is no bound.
   void bound(std::int64_t max_bytes) { max_bytes_ = max_bytes; }
 
   // Null: none is called so.
   std::shared_ptr<const Entry> find(std::string_view name) const;
   // In the order in which they were loaded. Never null.
   AdapterNames names() const;
-  // Of those that requests find or hold.
+  // Adapters that requests find or hold take so much.
   std::int64_t num_bytes() const;
   void describe(EngineStats& stats) const;
 

@@ -1,4 +1,4 @@
-// What adapters are used for at the moment.
+// Choices that use adapters at the moment.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "engine/on_demand_engine.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -22,8 +23,10 @@ std::unexpected<Error> OnDemandEngine::not_loaded() const {
 
 // The same file gives the same description each time, but for the room that its context has.
 void OnDemandEngine::attach(std::unique_ptr<Engine> loaded) {
+  const AdapterNames of_start = loaded->adapters();
   restore_adapters(*loaded);
   const std::unique_lock lock(mutex_);
+  adapters_of_start_ = of_start;
   adapters_ = loaded->adapters();
   const ModelInfo& info = loaded->model_info();
   const bool is_known = infos_.size() > 1 && infos_.back()->max_model_len_tokens == info.max_model_len_tokens;
@@ -31,10 +34,10 @@ void OnDemandEngine::attach(std::unique_ptr<Engine> loaded) {
   loaded_ = std::move(loaded);
 }
 
-// Those that came and went while the model was there before. One whose file is gone is not found any more.
+// Adapters that came and went while the model was there before. One whose file is gone is not found any more.
 void OnDemandEngine::restore_adapters(Engine& engine) const {
   std::vector<AdapterConfig> added;
-  std::vector<std::string> removed;
+  std::set<std::string, std::less<>> removed;
   {
     const std::shared_lock lock(mutex_);
     added = added_adapters_;
@@ -65,7 +68,7 @@ Status OnDemandEngine::unload_adapter(std::string_view name) {
   KVASIR_CHECKED(engine->unload_adapter(name));
   const std::unique_lock lock(mutex_);
   std::erase_if(added_adapters_, [&](const AdapterConfig& known) { return known.name == name; });
-  removed_adapters_.emplace_back(name);
+  if (std::ranges::find(*adapters_of_start_, name) != adapters_of_start_->end()) removed_adapters_.emplace(name);
   return {};
 }
 

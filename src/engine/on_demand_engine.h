@@ -1,8 +1,11 @@
 // An engine whose model may be out of memory for a while.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <shared_mutex>
+#include <string>
 #include <vector>
 
 #include "kvasir/engine.h"
@@ -32,7 +35,7 @@ class OnDemandEngine final : public Engine {
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
   void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) override;
-  // Those of the model the last time it was there. One that is loaded or unloaded meanwhile comes or goes with the model.
+  // Without the model, the adapters that it had when it left. It gets them back when it comes.
   AdapterNames adapters() const override;
   Status load_adapter(const AdapterConfig& adapter) override;
   Status unload_adapter(std::string_view name) override;
@@ -50,9 +53,10 @@ class OnDemandEngine final : public Engine {
   mutable std::shared_mutex mutex_;
   std::shared_ptr<Engine> loaded_;                       // guarded
   std::vector<std::unique_ptr<const ModelInfo>> infos_;  // guarded; callers may hold a reference to each
-  // Guarded: what became of the adapters while the model was there.
+  // Guarded: how its adapters differ from those that it starts with.
   std::vector<AdapterConfig> added_adapters_;
-  std::vector<std::string> removed_adapters_;
+  std::set<std::string, std::less<>> removed_adapters_;
+  AdapterNames adapters_of_start_ = std::make_shared<const std::vector<std::string>>();  // guarded
   AdapterNames adapters_ = std::make_shared<const std::vector<std::string>>();  // guarded
 };
 

@@ -28,7 +28,7 @@ struct AdapterFile {
   std::uint64_t version = 0;
 };
 
-// What the floats of a file take while it is read, at most; 0: it cannot be read.
+// The floats of a file take at most so much while it is read; 0: it cannot be read.
 std::int64_t max_read_bytes(const std::string& path);
 
 // A folder of PEFT (adapter_config.json, adapter_model.safetensors) or a GGUF file. `scale` is a factor besides the

@@ -74,7 +74,7 @@ bool Derivatives::is_alive(TermId term) {
   return known_.lives[term] == Life::kAlive;
 }
 
-// Of one that TermStore::has_text() does not know to have any.
+// The term is one that TermStore::has_text() does not know.
 bool Derivatives::has_text(TermId term) {
   const std::vector<TermId> parts(store_.children(term).begin(), store_.children(term).end());
   switch (store_.kind(term)) {

@@ -4,19 +4,13 @@
 #include <vector>
 
 #include "grammar/regex/term_store.h"
+#include "grammar/regex/text_length.h"
 
 namespace kvasir::grammar {
-namespace {
-
-constexpr std::uint32_t kMaxLength = 1'000'000'000;  // and more
-
-std::uint32_t capped(std::uint64_t length) { return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, kMaxLength)); }
-
-}  // namespace
 
 void TermStore::measure(const Parts& parts, Term& term) const {
   const auto part = [&](std::size_t i) -> const Term& { return terms_[parts.children[i]]; };
-  term.longest_way = kMaxLength;
+  term.longest_way = kMaxTextLength;
   switch (parts.kind) {
     case TermKind::kNone:
     case TermKind::kEmpty:
@@ -29,18 +23,18 @@ void TermStore::measure(const Parts& parts, Term& term) const {
     case TermKind::kWord: {
       const std::string_view text = std::string_view(word_bytes_).substr(word_begins_[parts.min], parts.max);
       const auto is_first_byte = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-      term.shortest = capped(static_cast<std::uint64_t>(std::ranges::count_if(text, is_first_byte)));
+      term.shortest = capped_length(static_cast<std::uint64_t>(std::ranges::count_if(text, is_first_byte)));
       term.longest_way = term.shortest;
       return;
     }
     case TermKind::kWords:
       return measure_words(term);
     case TermKind::kConcat:
-      term.shortest = capped(std::uint64_t{part(0).shortest} + part(1).shortest);
-      term.longest_way = std::max(capped(std::uint64_t{part(0).longest_way} + part(1).shortest), part(1).longest_way);
+      term.shortest = capped_length(std::uint64_t{part(0).shortest} + part(1).shortest);
+      term.longest_way = std::max(capped_length(std::uint64_t{part(0).longest_way} + part(1).shortest), part(1).longest_way);
       return;
     case TermKind::kUnion:
-      term.shortest = kMaxLength;
+      term.shortest = kMaxTextLength;
       term.longest_way = 0;
       for (std::size_t i = 0; i < parts.children.size(); ++i) {
         term.shortest = std::min(term.shortest, part(i).shortest);
@@ -48,9 +42,9 @@ void TermStore::measure(const Parts& parts, Term& term) const {
       }
       return;
     case TermKind::kRepeat:
-      term.shortest = capped(std::uint64_t{parts.min} * part(0).shortest);
+      term.shortest = capped_length(std::uint64_t{parts.min} * part(0).shortest);
       term.longest_way =
-          capped(part(0).longest_way + std::uint64_t{std::max(parts.min, 1u) - 1} * part(0).shortest);
+          capped_length(part(0).longest_way + std::uint64_t{std::max(parts.min, 1u) - 1} * part(0).shortest);
       return;
     case TermKind::kIntersection:
       for (std::size_t i = 0; i < parts.children.size(); ++i) term.shortest = std::max(term.shortest, part(i).shortest);

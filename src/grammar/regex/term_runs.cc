@@ -7,15 +7,9 @@
 #include <cstdint>
 
 #include "grammar/regex/term_store.h"
+#include "grammar/regex/text_length.h"
 
 namespace kvasir::grammar {
-namespace {
-
-constexpr std::uint32_t kMaxLength = 1'000'000'000;  // and more, as in measure()
-
-std::uint32_t capped(std::uint64_t length) { return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, kMaxLength)); }
-
-}  // namespace
 
 bool TermStore::is_any_length(const Parts& parts) const {
   const auto is_any_character = [&](std::uint32_t place) {
@@ -48,7 +42,7 @@ void TermStore::measure_run(const Parts& parts, Term& term) const {
       break;
     case TermKind::kConcat:
       if (!part(0).is_measured || !part(1).is_measured) return;
-      term.longest_run = capped(std::uint64_t{part(0).longest_run} + part(1).longest_run);
+      term.longest_run = capped_length(std::uint64_t{part(0).longest_run} + part(1).longest_run);
       break;
     case TermKind::kRepeat: {
       const Term& child = part(0);
@@ -56,11 +50,11 @@ void TermStore::measure_run(const Parts& parts, Term& term) const {
       const std::uint64_t run = std::uint64_t{parts.min} * child.longest_run;
       // One time more begins where `min` times end, or before: then the longer ones hang together, too.
       const bool goes_on = (std::uint64_t{parts.min} + 1) * child.shortest <= run + 1;
-      term.longest_run = capped(goes_on ? std::uint64_t{parts.max} * child.longest_run : run);
+      term.longest_run = capped_length(goes_on ? std::uint64_t{parts.max} * child.longest_run : run);
       break;
     }
   }
-  term.is_measured = term.shortest < kMaxLength;
+  term.is_measured = term.shortest < kMaxTextLength;
 }
 
 // The run that holds the shortest text grows while a part's run begins in it or right behind it.
@@ -77,12 +71,12 @@ void TermStore::measure_run_of_union(const Parts& parts, Term& term) const {
     }
   }
   term.longest_run = run;
-  term.is_measured = term.shortest < kMaxLength;
+  term.is_measured = term.shortest < kMaxTextLength;
 }
 
 // The longest of the lengths that are surely common, from the longest `shortest` on; 0: they may have none.
 std::uint32_t TermStore::common_run(std::span<const TermId> terms) const {
-  std::uint32_t run = kMaxLength;
+  std::uint32_t run = kMaxTextLength;
   std::size_t num_languages = 0;
   for (const TermId id : terms) {
     const Term& term = terms_[id];
@@ -95,7 +89,7 @@ std::uint32_t TermStore::common_run(std::span<const TermId> terms) const {
 // One language beside lengths.
 void TermStore::measure_run_of_intersection(const Parts& parts, Term& term) const {
   term.longest_run = common_run(parts.children);
-  term.is_measured = term.shortest > 0 && term.shortest <= term.longest_run && term.shortest < kMaxLength;
+  term.is_measured = term.shortest > 0 && term.shortest <= term.longest_run && term.shortest < kMaxTextLength;
 }
 
 // Some part's texts are all longer than another's.

@@ -308,6 +308,11 @@ std::optional<JsonElement> find_member(JsonObject object, std::string_view name)
   return value;
 }
 
+std::string_view text_of_member(JsonObject object, std::string_view name) {
+  const auto member = find_member(object, name);
+  return member && member->is_string() ? member->get_string().value() : std::string_view();
+}
+
 ApiResult<FieldInput> required_member(const FieldInput& field, JsonObject object, std::string_view name) {
   const auto member = find_member(object, name);
   if (!member) {

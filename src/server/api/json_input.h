@@ -85,6 +85,8 @@ ApiResult<JsonObject> object_of(const FieldInput& field);
 ApiResult<std::vector<TokenId>> token_ids_of(const FieldInput& field);
 // The member's value; empty when it is absent or null.
 std::optional<JsonElement> find_member(JsonObject object, std::string_view name);
+// The member's text; empty when it is absent or no string.
+std::string_view text_of_member(JsonObject object, std::string_view name);
 // The member of `field`'s object; absent or null is an error.
 ApiResult<FieldInput> required_member(const FieldInput& field, JsonObject object, std::string_view name);
 ApiResult<std::string> required_string(const FieldInput& field, JsonObject object, std::string_view name);

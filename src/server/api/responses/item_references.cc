@@ -29,18 +29,13 @@ std::string response_of(std::string_view id) {
   return fmt::format("resp_{}", digits.substr(0, kResponseDigits));
 }
 
-std::string_view member_text(JsonObject object, std::string_view name) {
-  const auto member = find_member(object, name);
-  return member && member->is_string() ? member->get_string().value() : std::string_view();
-}
-
 // The id that an item of an input refers to; empty: it is no reference.
 std::string_view referenced_id(JsonElement item) {
   if (!item.is_object()) return {};
   const JsonObject object = item.get_object().value();
-  const std::string_view type = member_text(object, "type");
+  const std::string_view type = text_of_member(object, "type");
   const bool is_bare = type.empty() && !find_member(object, "role");
-  return type == "item_reference" || is_bare ? member_text(object, "id") : std::string_view();
+  return type == "item_reference" || is_bare ? text_of_member(object, "id") : std::string_view();
 }
 
 std::vector<std::string> references_in(std::string_view body, const Limits& limits) {
@@ -65,7 +60,7 @@ void collect(std::string_view array, const std::vector<std::string>& ids, const 
   const JsonArray elements = list->get_array().value();
   for (const JsonElement item : elements) {
     if (!item.is_object()) continue;
-    const std::string id(member_text(item.get_object().value(), "id"));
+    const std::string id(text_of_member(item.get_object().value(), "id"));
     if (std::ranges::find(ids, id) != ids.end()) items[id] = simdjson::minify(item);
   }
 }
@@ -118,6 +113,7 @@ void with_referenced_items(const ApiContext& context, const Writer& writer, Answ
   std::vector<std::string> ids;
   if (context.stored != nullptr) ids = references_in(body, context.limits);
   if (ids.empty()) return respond_unless(answer(std::shared_ptr<const std::string>(writer, &body)), *writer);
+  if (ApiStatus may = check_limits(context, *writer); !may) return respond_unless(may, *writer);
   const auto load = [owner = owner_of(*writer), ids = std::move(ids), limits = &context.limits](stored::ObjectStore& store) {
     return stored_items(store, owner, ids, *limits);
   };

@@ -15,11 +15,6 @@ namespace {
 
 constexpr auto kEnds = std::to_array<std::string_view>({"completed", "incomplete", "failed", "cancelled"});
 
-std::string_view text_member(JsonObject object, std::string_view name) {
-  const auto member = find_member(object, name);
-  return member && member->is_string() ? member->get_string().value() : std::string_view();
-}
-
 // The object with other members in the place of its own, which must be there to be written.
 using Members = std::vector<std::pair<std::string_view, std::string_view>>;  // name, JSON
 
@@ -47,7 +42,7 @@ class Replay {
   }
 
   void add_item(JsonObject item) {
-    const std::string_view type_name = text_member(item, "type");
+    const std::string_view type_name = text_of_member(item, "type");
     if (type_name == "message" || type_name == "reasoning") {
       add_of_item("response.output_item.added",
                   with_members(item, {{"status", "\"in_progress\""}, {"content", "[]"}}));
@@ -59,8 +54,8 @@ class Replay {
                   with_members(item, {{"status", "\"in_progress\""}, {member, "\"\""}}));
       const std::string type =
           is_custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
-      add_of_call(item, type + ".delta", "delta", text_member(item, member));
-      add_of_call(item, type + ".done", member, text_member(item, member));
+      add_of_call(item, type + ".delta", "delta", text_of_member(item, member));
+      add_of_call(item, type + ".done", member, text_of_member(item, member));
     }
     add_of_item("response.output_item.done", simdjson::minify(item));
     ++output_index_;
@@ -83,8 +78,8 @@ class Replay {
 
   void add_of_call(JsonObject item, std::string_view type, std::string_view member, std::string_view text) {
     std::string data;
-    begin(data, type).member("item_id", text_member(item, "id")).member("output_index", output_index_);
-    if (text_member(item, "type") == "function_call") writer_->member("name", text_member(item, "name"));
+    begin(data, type).member("item_id", text_of_member(item, "id")).member("output_index", output_index_);
+    if (text_of_member(item, "type") == "function_call") writer_->member("name", text_of_member(item, "name"));
     writer_->member(member, text).end_object();
     add(type, std::move(data));
   }
@@ -95,7 +90,7 @@ class Replay {
     std::int64_t index = 0;
     const JsonArray parts = content->get_array().value();
     for (const JsonElement part : parts) {
-      if (part.is_object()) add_part(text_member(item, "id"), index, part.get_object().value());
+      if (part.is_object()) add_part(text_of_member(item, "id"), index, part.get_object().value());
       ++index;
     }
   }
@@ -114,17 +109,17 @@ class Replay {
       begin_part(data, type).key("part").raw(json).end_object();
       add(type, std::move(data));
     };
-    const bool is_reasoning = text_member(part, "type") == "reasoning_text";
+    const bool is_reasoning = text_of_member(part, "type") == "reasoning_text";
     const auto add_text = [&](std::string_view event, std::string_view member) {
       const std::string type = fmt::format("response.{}.{}", is_reasoning ? "reasoning_text" : "output_text", event);
       std::string data;
-      begin_part(data, type).member(member, text_member(part, "text"));
+      begin_part(data, type).member(member, text_of_member(part, "text"));
       if (!is_reasoning) writer_->key("logprobs").raw(logprobs_json);
       writer_->end_object();
       add(type, std::move(data));
     };
     add_of_part("response.content_part.added", with_members(part, {{"text", "\"\""}, {"logprobs", "[]"}}));
-    if (!text_member(part, "text").empty()) add_text("delta", "delta");
+    if (!text_of_member(part, "text").empty()) add_text("delta", "delta");
     add_text("done", "text");
     add_of_part("response.content_part.done", simdjson::minify(part));
   }
@@ -139,14 +134,14 @@ bool is_end(std::string_view status) { return std::ranges::find(kEnds, status) !
 
 bool has_ended(std::string_view response, const Limits& limits) {
   const auto document = JsonDocument::parse(response, limits);
-  return document && is_end(text_member(document->root(), "status"));
+  return document && is_end(text_of_member(document->root(), "status"));
 }
 
 ApiResult<http::Events> events_of_response(std::string_view response, const Limits& limits) {
   const auto document = JsonDocument::parse(response, limits);
   const auto output = document ? find_member(document->root(), "output") : std::nullopt;
   if (!output || !output->is_array()) return std::unexpected(ApiError{500, "the stored response is damaged"});
-  const std::string_view status = text_member(document->root(), "status");
+  const std::string_view status = text_of_member(document->root(), "status");
   const std::string begun = with_members(document->root(), {{"status", "\"in_progress\""},
                                                             {"completed_at", "null"},
                                                             {"error", "null"},

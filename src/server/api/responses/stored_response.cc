@@ -39,12 +39,9 @@ void write_content(JsonWriter& json, JsonElement content, std::string_view role)
 void write_item(JsonWriter& json, JsonElement item, std::string_view response_id, std::size_t number) {
   if (!item.is_object()) return void(json.raw(simdjson::minify(item)));
   const JsonObject object = item.get_object().value();
-  const auto text_of = [&](std::string_view name) {
-    const auto member = find_member(object, name);
-    return member && member->is_string() ? member->get_string().value() : std::string_view();
-  };
   json.begin_object();
-  const std::string_view id = text_of("id"), type = text_of("type"), role = text_of("role");
+  const std::string_view id = text_of_member(object, "id"), type = text_of_member(object, "type"),
+                         role = text_of_member(object, "role");
   const bool is_message = type == "message" || (type.empty() && !role.empty());
   json.member("id", id.empty() ? item_id(is_message ? "msg_" : "item_", response_id, number) : std::string(id));
   if (is_message) json.member("type", "message").member("status", "completed");
