@@ -171,7 +171,7 @@ class TermStore {
   static Multiples multiples_of(const Term& term);
   TermId intern(const Parts& parts);
   bool has_parts(TermId term, const Parts& parts) const;
-  static constexpr std::size_t kMaxSearchWork = 4'000'000;
+  static constexpr std::size_t kMaxSearchWork = 1'500'000;
   static constexpr std::size_t kWorkOfTerm = 60;  // that a store has room for
   static constexpr std::uint16_t kMaxOpen = 256;  // each step looks at all of them, and at all that follow each
   static std::uint64_t hash_of(const Parts& parts);
