@@ -9,12 +9,12 @@ namespace kvasir::cli {
 namespace {
 
 // The files lie in a folder that nobody knows: messages name the model instead.
-Error with_name(Error error, const std::string& folder, const std::string& name) {
-  for (std::size_t at = error.message.find(folder); at != error.message.npos; at = error.message.find(folder, at)) {
-    error.message.replace(at, folder.size(), name);
+std::string with_name(std::string line, const std::string& folder, const std::string& name) {
+  for (std::size_t at = line.find(folder); at != line.npos; at = line.find(folder, at)) {
+    line.replace(at, folder.size(), name);
     at += name.size();
   }
-  return error;
+  return line;
 }
 
 Result<DescribedModel> open_on_hub(const std::string& model, const GlobalOptions& globals) {
@@ -26,7 +26,11 @@ Result<DescribedModel> open_on_hub(const std::string& model, const GlobalOptions
   view.finish();
   if (!headers) return std::unexpected(headers.error());
   auto opened = open_model_to_describe(headers->path().native());
-  if (!opened) return std::unexpected(with_name(opened.error(), headers->folder().native(), name.text()));
+  if (!opened) {
+    Error error = opened.error();
+    error.message = with_name(std::move(error.message), headers->folder().native(), name.text());
+    return std::unexpected(std::move(error));
+  }
   described.license = headers->license();
   described.headers.emplace(std::move(*headers));
   described.opened = std::move(*opened);
@@ -35,6 +39,10 @@ Result<DescribedModel> open_on_hub(const std::string& model, const GlobalOptions
 }
 
 }  // namespace
+
+std::string DescribedModel::in_words(std::string line) const {
+  return headers ? with_name(std::move(line), headers->folder().native(), path) : line;
+}
 
 Result<DescribedModel> open_described(const std::string& model, const GlobalOptions& globals) {
   const auto path = store::resolve_model(model);

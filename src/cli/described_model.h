@@ -16,6 +16,9 @@ struct DescribedModel {
   OpenedModel opened;                        // may have tensors that no kernel reads
   std::string path;                          // as people know it: of a model on the hub its name
   std::string license;                       // as the hub says; else empty
+
+  // The line with the model's name in the place of the folder that its headers lie in.
+  std::string in_words(std::string line) const;
 };
 
 // hf:OWNER/NAME that is not here is asked for on the hub, by ranges. Errors: as store::resolve_model,

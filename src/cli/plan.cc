@@ -72,7 +72,9 @@ Result<CapacityRequest> request_for(const PlanOptions& options, const EngineConf
 
 Result<CapacityModel> measure(const PlanOptions& options, const EngineConfig& config, const GlobalOptions& globals) {
   KVASIR_TRY(DescribedModel described, open_described(options.model, globals));
-  if (!described.opened.source().unsupported().empty()) {
+  const auto& source = described.opened.source();
+  if (!source.faults().empty()) return make_error(ErrorKind::kBadFile, described.in_words(source.faults().front()));
+  if (!source.unsupported().empty()) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: {}", printable_line(options.model), reasons_not_to_run(described.opened).front()));
   }

@@ -228,6 +228,7 @@ Result<int> show(const ShowArguments& arguments, const GlobalOptions& globals) {
   Shown shown{.model = store::describe_model(described.opened.source(), arguments.metadata),
               .facts = facts_about(described.opened),
               .chat = chat_facts(described.opened)};
+  for (std::string& reason : shown.facts.reasons) reason = described.in_words(std::move(reason));
   shown.model.path = described.path;
   if (shown.model.summary.license.empty()) shown.model.summary.license = described.license;
   if (globals.json) return print_description_json(shown, arguments);

@@ -62,11 +62,8 @@ void add_tensors(const io::WeightSource& source, std::vector<std::string>& reaso
   }
 }
 
-}  // namespace
-
-std::vector<std::string> reasons_not_to_run(const OpenedModel& model) {
-  const io::WeightSource& source = model.source();
-  std::vector<std::string> reasons;
+// Of the configuration and the tensors.
+void add_config(const io::WeightSource& source, std::vector<std::string>& reasons) {
   add_types(source, reasons);
   const auto config = model::load_config(source);
   add_fault(config, reasons);
@@ -75,6 +72,14 @@ std::vector<std::string> reasons_not_to_run(const OpenedModel& model) {
   }
   if (config && source.unsupported().empty()) add_tensors(source, reasons);
   if (config && config->is_encoder) add_fault(check_encoder_says_special_tokens(source.metadata()), reasons);
+}
+
+}  // namespace
+
+std::vector<std::string> reasons_not_to_run(const OpenedModel& model) {
+  const io::WeightSource& source = model.source();
+  std::vector<std::string> reasons(source.faults().begin(), source.faults().end());
+  if (reasons.empty()) add_config(source, reasons);
   add_fault(model.load_tokenizer(), reasons);
   add_fault(model.load_chat_template(""), reasons);
   return reasons;

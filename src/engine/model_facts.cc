@@ -140,7 +140,8 @@ ModelFacts facts_about(const OpenedModel& model) {
   if (facts.tokenizer.empty()) facts.tokenizer = text_or_empty(metadata, "tokenizer.kind");
   facts.pre_tokenizer = text_or_empty(metadata, "tokenizer.ggml.pre");
   facts.pooling = pooling_name(metadata, architecture);
-  if (const auto config = model::load_config(source)) {
+  // Tensors by other names would be counted wrongly.
+  if (const auto config = model::load_config(source); config && source.faults().empty()) {
     facts.config = facts_of(source, *config);
     std::ranges::move(model::left_out_tensors(source, *config), std::back_inserter(facts.left_out));
   }

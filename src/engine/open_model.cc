@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
+#include "io/described_folder.h"
 #include "io/hf_config.h"
 #include "io/model_folder.h"
 #include "io/quantized_source.h"
@@ -49,6 +50,15 @@ Result<OpenedModel> OpenedModel::open_folder(const std::string& path, io::Comput
   return OpenedModel(std::move(source), path, std::move(texts));
 }
 
+Result<OpenedModel> OpenedModel::describe_folder(const std::string& path, const Error& why) {
+  KVASIR_TRY(const io::HfConfig config, io::HfConfig::open(path));
+  const auto mapping = model::hf_mapping(config.model_type(), is_bidirectional(config));
+  KVASIR_TRY(io::FolderTexts texts, io::read_folder_texts(path));
+  KVASIR_TRY(auto source, io::describe_folder(path, config, mapping.value_or(nullptr),
+                                              model::unsupported_architecture(config.model_type()), texts, why));
+  return OpenedModel(std::move(source), path, std::move(texts));
+}
+
 Result<OpenedModel> open_model(const std::string& path) {
   if (is_folder(path)) return OpenedModel::open_folder(path, io::ComputedFloats::kRounded);
   KVASIR_TRY(auto source, io::open_gguf(path));
@@ -56,7 +66,10 @@ Result<OpenedModel> open_model(const std::string& path) {
 }
 
 Result<OpenedModel> open_model_to_describe(const std::string& path) {
-  if (is_folder(path)) return OpenedModel::open_folder(path, io::ComputedFloats::kRounded);
+  if (is_folder(path)) {
+    auto runs = OpenedModel::open_folder(path, io::ComputedFloats::kRounded);
+    return runs ? std::move(runs) : OpenedModel::describe_folder(path, runs.error());
+  }
   KVASIR_TRY(auto source, io::open_gguf(path, io::TensorTypes::kAny));
   return OpenedModel(std::move(source));
 }

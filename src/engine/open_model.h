@@ -46,6 +46,8 @@ class OpenedModel {
   friend Result<OpenedModel> open_model_to_describe(const std::string& path);
   explicit OpenedModel(std::unique_ptr<io::WeightSource> source, std::string folder = {}, io::FolderTexts texts = {});
   static Result<OpenedModel> open_folder(const std::string& path, io::ComputedFloats floats);
+  // A folder that open_folder refuses, because of `why`.
+  static Result<OpenedModel> describe_folder(const std::string& path, const Error& why);
 
   std::unique_ptr<io::WeightSource> source_;
   std::string folder_;     // empty: a GGUF file
@@ -56,7 +58,8 @@ class OpenedModel {
 // `path` is a GGUF file, the first of a split set, or a folder with config.json and safetensors. Reads no weights.
 // Errors: as io::open_gguf and io::open_folder; kBadFile for a folder of a model_type that no architecture reads.
 Result<OpenedModel> open_model(const std::string& path);
-// The same for whoever only describes the file: it may have tensors that no kernel reads.
+// The same for whoever only describes the file: it may have tensors that no kernel reads, and a folder may be of a
+// family or a configuration that is not supported (WeightSource::faults).
 Result<OpenedModel> open_model_to_describe(const std::string& path);
 
 // The model's tokenizer alone. Errors: as open_model and load_tokenizer; kBadFile when the model has none.

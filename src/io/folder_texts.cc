@@ -108,6 +108,12 @@ std::int64_t count_tokens(const element& root) {
   return count;
 }
 
+// "smollm2" of "models/smollm2/".
+std::string last_name(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 }  // namespace
 
 Result<FolderTexts> read_folder_texts(const std::string& folder) {
@@ -120,6 +126,7 @@ Result<FolderTexts> read_folder_texts(const std::string& folder) {
 }
 
 Status map_texts(const std::string& folder, const FolderTexts& texts, MetadataValues& values) {
+  values["general.name"] = last_name(folder);
   KVASIR_CHECKED(find_template(folder, texts, values));
   simdjson::dom::parser parser;
   element root;

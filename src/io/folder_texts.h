@@ -19,7 +19,7 @@ struct FolderTexts {
 // Error: kBadFile naming a file that is there and cannot be read.
 Result<FolderTexts> read_folder_texts(const std::string& folder);
 
-// Adds the chat template (of chat_template.jinja, else tokenizer_config.json, else chat_template.json) and the
+// Adds the folder's name, the chat template (of chat_template.jinja, else tokenizer_config.json, else chat_template.json) and the
 // sampling of generation_config.json under GGUF's keys, the tokenizer's number of ids as tokenizer.num_tokens and its
 // model's type as tokenizer.kind. Errors: kBadFile naming a file that is no JSON object.
 Status map_texts(const std::string& folder, const FolderTexts& texts, MetadataValues& values);

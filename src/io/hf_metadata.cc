@@ -66,23 +66,28 @@ std::optional<MetadataValue> plain_value(const element& json) {
 
 class ConfigMapper {
  public:
-  ConfigMapper(const HfConfig& config, const HfMapping& mapping) : config_(config), mapping_(mapping) {}
+  ConfigMapper(const HfConfig& config, const HfMapping& mapping, std::vector<Error>& faults)
+      : config_(config), mapping_(mapping), faults_(faults) {}
 
-  Result<HfMetadata> map() {
+  // What later parts build upon ends it where it has a fault.
+  HfMetadata map() {
     metadata_.values["general.architecture"] = std::string(mapping_.architecture);
-    KVASIR_CHECKED(check_activation());
-    KVASIR_CHECKED(check_unknown_keys());
-    KVASIR_CHECKED(map_sizes());
-    KVASIR_CHECKED(map_heads());
-    KVASIR_CHECKED(map_rope_layers());
-    KVASIR_CHECKED(map_window());
-    KVASIR_CHECKED(map_kinds());
-    for (const HfKey& key : mapping_.keys) KVASIR_CHECKED(map_key(key));
-    KVASIR_CHECKED(map_rope(config_, mapping_, {head_dim_, max_positions_, local_head_dim_}, metadata_));
+    passes(check_activation());
+    check_unknown_keys();
+    if (!passes(map_sizes()) || !passes(map_heads()) || !passes(map_rope_layers())) return std::move(metadata_);
+    passes(map_window());
+    if (!passes(map_kinds())) return std::move(metadata_);
+    for (const HfKey& key : mapping_.keys) passes(map_key(key));
+    passes(map_rope(config_, mapping_, {head_dim_, max_positions_, local_head_dim_}, metadata_));
     return std::move(metadata_);
   }
 
  private:
+  bool passes(const Status& status) {
+    if (!status) faults_.push_back(status.error());
+    return status.has_value();
+  }
+
   void put(std::string_view key, MetadataValue value) {
     metadata_.values.insert_or_assign(fmt::format("{}.{}", mapping_.architecture, key), std::move(value));
   }
@@ -99,17 +104,17 @@ class ConfigMapper {
     return {};
   }
 
-  Status check_unknown_keys() const {
+  void check_unknown_keys() {
     for (const auto [name, value] : config_.text()) {
       const std::string_view key = name;
       if (!may_change_numbers(key) || is_neutral(value)) continue;
       const bool is_known = std::ranges::find(mapping_.keys, key, &HfKey::config) != mapping_.keys.end() ||
                             std::ranges::find(kHarmlessKeys, key) != std::end(kHarmlessKeys);
       if (is_known) continue;
-      return config_.bad(key, fmt::format("is {}, and Kvasir does not know it in a {}: it may change every number",
-                                          printable(simdjson::minify(value)), mapping_.architecture));
+      faults_.push_back(config_.bad(key, fmt::format("is {}, and Kvasir does not know it in a {}: it may change every number",
+                                                     printable(simdjson::minify(value)), mapping_.architecture))
+                            .error());
     }
-    return {};
   }
 
   // A size above 0; `fallback` where the file says nothing.
@@ -352,6 +357,7 @@ class ConfigMapper {
 
   const HfConfig& config_;
   const HfMapping& mapping_;
+  std::vector<Error>& faults_;
   HfMetadata metadata_;
   std::int64_t hidden_size_ = 0, num_layers_ = 0, max_positions_ = 0, intermediate_size_ = 0;
   std::int64_t num_kv_heads_ = 0, head_dim_ = 0, local_head_dim_ = 0;
@@ -360,8 +366,15 @@ class ConfigMapper {
 
 }  // namespace
 
+HfMetadata describe_config(const HfConfig& config, const HfMapping& mapping, std::vector<Error>& faults) {
+  return ConfigMapper(config, mapping, faults).map();
+}
+
 Result<HfMetadata> map_config(const HfConfig& config, const HfMapping& mapping) {
-  return ConfigMapper(config, mapping).map();
+  std::vector<Error> faults;
+  HfMetadata metadata = describe_config(config, mapping, faults);
+  if (!faults.empty()) return std::unexpected(std::move(faults.front()));
+  return metadata;
 }
 
 }  // namespace kvasir::io

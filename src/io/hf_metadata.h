@@ -24,6 +24,8 @@ struct HfMetadata {
 // Errors: kBadFile naming the key: a wrong type, an activation or RoPE that is not known, or a key that would change
 // numbers and that the mapping does not know.
 Result<HfMetadata> map_config(const HfConfig& config, const HfMapping& mapping);
+// The same for whoever only describes the folder: as much as can be mapped. `faults` gets every error.
+HfMetadata describe_config(const HfConfig& config, const HfMapping& mapping, std::vector<Error>& faults);
 
 // The part of it about layers of two kinds, where those that see everything have other heads, or the last ones a wider
 // MLP. Writes over what all layers have in common. Errors: as map_config, also where layers of one kind differ.

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "io/hf_config.h"
 #include "io/hf_quantization.h"
+#include "io/metadata.h"
 
 namespace kvasir::io {
 namespace {
@@ -125,16 +127,34 @@ class TensorMapper {
       : mapping_(mapping), layers_(layers), quantization_(quantization) {}
 
   Result<MappedTensors> map(std::span<const SafetensorsTensor> stored) {
-    KVASIR_CHECKED(group(stored));
-    for (const std::string& module : order_) {
-      KVASIR_CHECKED(check_bias(module, modules_.at(module)));
-      KVASIR_CHECKED(map_module(module, modules_.at(module)));
-    }
-    for (const std::string& name : gguf_order_) KVASIR_CHECKED(finish(name));
+    run(stored, /*stops=*/true);
+    if (!faults_.empty()) return std::unexpected(std::move(faults_.front()));
     return std::move(out_);
   }
 
+  std::vector<Error> faults(std::span<const SafetensorsTensor> stored) {
+    run(stored, /*stops=*/false);
+    return std::move(faults_);
+  }
+
  private:
+  // With `stops` only as far as the first fault.
+  void run(std::span<const SafetensorsTensor> stored, bool stops) {
+    if (!passes(group(stored))) return;
+    for (const std::string& module : order_) {
+      const bool is_good = passes(check_bias(module, modules_.at(module))) && passes(map_module(module, modules_.at(module)));
+      if (!is_good && stops) return;
+    }
+    for (const std::string& name : gguf_order_) {
+      if (!passes(finish(name)) && stops) return;
+    }
+  }
+
+  bool passes(const Status& status) {
+    if (!status) faults_.push_back(status.error());
+    return status.has_value();
+  }
+
   // A tensor of GGUF's name while its parts are found.
   struct Draft {
     std::map<std::int64_t, FolderWeight> experts;  // by number; one of number 0 when there is no expert in the name
@@ -314,14 +334,34 @@ class TensorMapper {
   std::map<std::string, HfParameters, std::less<>> modules_;
   std::vector<std::string> order_, gguf_order_;
   std::map<std::string, Draft> drafts_;
+  std::vector<Error> faults_;
   MappedTensors out_;
 };
 
 }  // namespace
 
+Result<HfLayers> layers_of(const HfConfig& config, const HfMapping& mapping, const Metadata& values) {
+  const std::string prefix = std::string(mapping.architecture) + ".";
+  HfLayers layers;
+  KVASIR_TRY(layers.num_layers, values.get_int(prefix + "block_count", 1, 1 << 20));
+  KVASIR_TRY(layers.num_heads, values.get_int(prefix + "attention.head_count", 1, 1 << 20));
+  KVASIR_TRY(const auto extra, config.find_int("num_nextn_predict_layers"));
+  layers.num_extra_layers = std::clamp<std::int64_t>(extra.value_or(0), 0, 1 << 20);
+  for (const HfBias& bias : mapping.biases) {
+    KVASIR_TRY(const auto says, config.find_bool(bias.config));
+    if (bias.config.empty() || says.value_or(bias.of_class)) layers.biases.push_back(bias);
+  }
+  return layers;
+}
+
 Result<MappedTensors> map_tensors(std::span<const SafetensorsTensor> stored, const HfMapping& mapping,
                                   const HfLayers& layers, const HfQuantization& quantization) {
   return TensorMapper(mapping, layers, quantization).map(stored);
+}
+
+std::vector<Error> tensor_faults(std::span<const SafetensorsTensor> stored, const HfMapping& mapping,
+                                 const HfLayers& layers, const HfQuantization& quantization) {
+  return TensorMapper(mapping, layers, quantization).faults(stored);
 }
 
 }  // namespace kvasir::io

@@ -19,12 +19,6 @@
 namespace kvasir::io {
 namespace {
 
-// "smollm2" of "models/smollm2/".
-std::string folder_name(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
 class FolderSource final : public WeightSource {
  public:
   FolderSource(std::string folder, std::vector<SafetensorsSet> files, Metadata metadata, MappedTensors mapped)
@@ -123,22 +117,13 @@ Result<std::unique_ptr<WeightSource>> open_folder(const std::string& folder, con
                                                   const HfMapping& mapping, const FolderTexts& texts,
                                                   ComputedFloats floats) {
   KVASIR_TRY(HfMetadata metadata, map_config(config, mapping));
-  metadata.values["general.name"] = folder_name(folder);
   KVASIR_CHECKED(map_texts(folder, texts, metadata.values));
   KVASIR_TRY(const HfQuantization quantization, HfQuantization::read(config, floats));
   const std::string prefix = std::string(mapping.architecture) + ".";
   KVASIR_TRY(const SentenceModules modules, read_sentence_modules(folder));
   map_modules(modules, prefix, metadata.values);
   Metadata values(std::move(metadata.values));
-  HfLayers layers;
-  KVASIR_TRY(layers.num_layers, values.get_int(prefix + "block_count", 1, 1 << 20));
-  KVASIR_TRY(layers.num_heads, values.get_int(prefix + "attention.head_count", 1, 1 << 20));
-  KVASIR_TRY(const auto extra, config.find_int("num_nextn_predict_layers"));
-  layers.num_extra_layers = std::clamp<std::int64_t>(extra.value_or(0), 0, 1 << 20);
-  for (const HfBias& bias : mapping.biases) {
-    KVASIR_TRY(const auto says, config.find_bool(bias.config));
-    if (bias.config.empty() || says.value_or(bias.of_class)) layers.biases.push_back(bias);
-  }
+  KVASIR_TRY(const HfLayers layers, layers_of(config, mapping, values));
   std::vector<SafetensorsSet> files(1);
   KVASIR_TRY(files[0], SafetensorsSet::open(folder));
   auto mapped = map_tensors(files[0].tensors(), mapping, layers, quantization);

@@ -51,6 +51,9 @@ class WeightSource {
   virtual std::string_view description() const = 0;  // the path, for messages
   // Tensors that tensors() leaves out; none unless the file was opened to be described.
   virtual std::span<const UnsupportedTensor> unsupported() const { return {}; }
+  // Why the model does not run, where not even its configuration or its tensors' names can be read as an architecture's;
+  // none unless the file was opened to be described.
+  virtual std::span<const std::string> faults() const { return {}; }
   // Names of tensors that text needs not, such as those of an image encoder: tensors() does not have them.
   virtual std::span<const std::string> left_out() const { return {}; }
 };

@@ -109,6 +109,9 @@ Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend:
 // use_bidirectional_attention. Error (kBadFile): no architecture has such folders.
 Result<const io::HfMapping*> hf_mapping(std::string_view model_type, bool is_bidirectional);
 
+// The name in GGUF files of a model_type that is not supported; itself where none is known.
+std::string_view unsupported_architecture(std::string_view model_type);
+
 // A folder's whose weights the architecture reads; null where there is none.
 const io::HfMapping* folder_of_architecture(std::string_view architecture);
 

@@ -128,6 +128,29 @@ class FolderTest(CommandLineTest):
         (self.model / stray).unlink()
         self.assertEqual(self.json("show", self.model)[0]["runs"], "yes")
 
+    def test_a_folder_that_does_not_run_is_described_with_every_reason(self):
+        self.write("config.json", self.config | {"hidden_act": "relu", "logits_multiplier": 2, "odd_scale": 3})
+        write_safetensors(self.model / "model.safetensors", self.shapes | {"model.odd.weight": (WIDTH,)})
+        self.fault("hidden_act must be silu")
+        shown = self.json("show", self.model)[0]
+        self.assertEqual((shown["runs"], shown["architecture"], shown["num_layers"]), ("no", "llama", LAYERS))
+        self.assertEqual(shown["num_tensors"], len(self.shapes) + 1)
+        for says, reason in zip(("hidden_act must be silu", "logits_multiplier is 2", "odd_scale is 3",
+                                 "tensor model.odd.weight: not part of a llama"), shown["reasons"], strict=True):
+            self.assertIn(says, reason)
+        self.refusal(BAD_FILE, "plan", self.model, says="hidden_act must be silu")
+
+    def test_a_folder_of_an_unknown_family_is_described(self):
+        self.write("config.json", self.config | {"model_type": "qwen3_5_moe"})
+        shown = self.json("show", self.model)[0]
+        self.assertEqual((shown["runs"], shown["architecture"], shown["nearest"]), ("no", "qwen35moe", "qwen3"))
+        self.assertEqual((shown["num_layers"], shown["context_length_tokens"]), (LAYERS, 512))
+        self.assertIn("model_type 'qwen3_5_moe' is not supported", shown["reasons"][0])
+        self.write("config.json", self.config | {"model_type": "nothing", "quantization_config": {"quant_method": "odd"}})
+        reasons = self.json("show", self.model)[0]["reasons"]
+        for says, reason in zip(("model_type 'nothing'", "weights of odd"), reasons, strict=True):
+            self.assertIn(says, reason)
+
     def test_faults_of_the_configuration(self):
         self.write("config.json", self.config | {"logits_multiplier": 2})
         self.fault("logits_multiplier is 2")

@@ -58,6 +58,11 @@ std::string_view unsupported_name(std::string_view model_type) {
 
 }  // namespace
 
+std::string_view unsupported_architecture(std::string_view model_type) {
+  const std::string_view name = unsupported_name(model_type);
+  return name.empty() ? model_type : name;
+}
+
 const io::HfMapping* folder_of_architecture(std::string_view architecture) {
   const auto* const found = std::ranges::find(kFolders, architecture, &io::HfMapping::architecture);
   return found == std::end(kFolders) ? nullptr : *found;
