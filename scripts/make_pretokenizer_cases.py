@@ -25,6 +25,8 @@ def llama3(digits):
             rf"{SPACE}*[\r\n]+|{SPACE}+(?![^{SPACE}])|{SPACE}+")
 
 
+# \w as Oniguruma has it, which runs the files' own patterns.
+WORD = r"\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}²³¹¼-¾Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉"
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 ENDS = rf"{SPACE}*[\r\n]+|{SPACE}+(?![^{SPACE}])|{SPACE}+"
 
@@ -72,7 +74,7 @@ FAMILIES = {
                  rf"[{MARKS}][A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+|[\r\n]|"
                  rf"{SPACE}+(?![^{SPACE}])|{SPACE}+", r"\p{N}"],
     "youtu": ["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+", cased(f"(?:{CONTRACTIONS})?", "")],
-    "tiny_aya": [r"\d{1,3}(?=(?:\d{3})*\b)", cased(f"(?:{CONTRACTIONS})?", "{1,3}")],
+    "tiny_aya": [rf"\d{{1,3}}(?=(?:\d{{3}})*(?![{WORD}]))", cased(f"(?:{CONTRACTIONS})?", "{1,3}")],
     "exaone_moe": [rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?(?:\p{{L}}\p{{M}}*(?: \p{{L}}\p{{M}}*)*)+|\p{{N}}|"
                    rf" ?[^{SPACE}\p{{L}}\p{{N}}]+[\r\n/]?|{SPACE}*[\r\n]|{SPACE}+(?![^{SPACE}])|{SPACE}+"],
     "jais2": [llama3("{1,3}").removesuffix(rf"{SPACE}+(?![^{SPACE}])|{SPACE}+") +

@@ -29,10 +29,15 @@ constexpr std::string_view kDigits =
 
 bool is_decimal_digit(const Character& c) { return c.is_number() && in_ranges(kDigits, c.code_point); }
 
+// \p{Nl}, \p{Pc}, and as Oniguruma has \w six numbers of Latin-1 and letters in circles and squares.
+constexpr std::string_view kOtherWordCharacters =
+    "\u00B2\u00B3\u00B9\u00BC-\u00BE\u16EE-\u16F0\u2160-\u2182\u2185-\u2188\u24B6-\u24E9\u3007\u3021-\u3029\u3038-\u303A"
+    "\uA6E6-\uA6EF\U00010140-\U00010174\U00010341\U0001034A\U000103D1-\U000103D5\U00012400-\U0001246E\U0001F130-\U0001F149"
+    "\U0001F150-\U0001F169\U0001F170-\U0001F189_\u203F\u2040\u2054\uFE33\uFE34\uFE4D-\uFE4F\uFF3F";
+
 // \w
 bool is_word_character(const Character& c) {
-  return c.is_letter() || c.is_mark() || is_decimal_digit(c) ||
-         in_ranges("_\u203F\u2040\u2054\uFE33\uFE34\uFE4D-\uFE4F\uFF3F", c.code_point);
+  return c.is_letter() || c.is_mark() || is_decimal_digit(c) || in_ranges(kOtherWordCharacters, c.code_point);
 }
 
 std::size_t digits_end(std::string_view text, std::size_t begin, std::size_t most = std::string_view::npos) {
