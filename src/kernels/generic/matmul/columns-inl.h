@@ -14,21 +14,18 @@ KVASIR_FORCE_INLINE FloatLanes load_column(const PackedBF16& column, int lane) {
   return load_bf16_lanes(column.rows + lane);
 }
 
-// Adds inputs [begin, begin + kInputs) to the sums [kGroups][kTokens].
-template <class Column, int kInputs, int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void add_columns(const Column* const* groups, std::int64_t begin, int lane,
-                                     const float* const* rows, FloatLanes* sums) {
+// Adds input i to the sums [kGroups][kTokens].
+template <class Column, int kGroups, int kTokens>
+KVASIR_FORCE_INLINE void add_column(const Column* const* groups, std::int64_t i, int lane, const float* const* rows,
+                                    FloatLanes* sums) {
+  FloatLanes weights[kGroups];
 #pragma GCC unroll 4
-  for (std::int64_t i = begin; i < begin + kInputs; ++i) {
-    FloatLanes weights[kGroups];
-#pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) weights[g] = load_column(groups[g][i], lane);
+  for (int g = 0; g < kGroups; ++g) weights[g] = load_column(groups[g][i], lane);
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-      const FloatLanes x = broadcast_lanes(rows[t][i]);
+  for (int t = 0; t < kTokens; ++t) {
+    const FloatLanes x = broadcast_lanes(rows[t][i]);
 #pragma GCC unroll 4
-      for (int g = 0; g < kGroups; ++g) sums[g * kTokens + t] = fma(weights[g], x, sums[g * kTokens + t]);
-    }
+    for (int g = 0; g < kGroups; ++g) sums[g * kTokens + t] = fma(weights[g], x, sums[g * kTokens + t]);
   }
 }
 
@@ -36,20 +33,17 @@ KVASIR_FORCE_INLINE void add_columns(const Column* const* groups, std::int64_t b
 template <class Column, int kGroups, int kTokens>
 void column_tile(const Column* const* groups, std::int64_t k, const float* const* rows,
                  const TileOutput* outputs) {
-  constexpr int kInputs = 4;
   for (int lane = 0; lane < outputs[0].num_rows; lane += kLanes) {
     FloatLanes sums[kGroups * kTokens];
 #pragma GCC unroll 32
     for (int i = 0; i < kGroups * kTokens; ++i) sums[i] = zero_lanes();
-    std::int64_t i = 0;
-    for (; i + kInputs <= k; i += kInputs) {
+    // Several inputs at once need more registers than there are: GCC 12 then moves sums to and fro.
+#pragma GCC unroll 1
+    for (std::int64_t i = 0; i < k; ++i) {
 #pragma GCC unroll 4
-      for (int g = 0; g < kGroups; ++g) {
-        prefetch_ahead<kInputs * sizeof(Column)>(reinterpret_cast<const char*>(groups[g] + i));
-      }
-      add_columns<Column, kInputs, kGroups, kTokens>(groups, i, lane, rows, sums);
+      for (int g = 0; g < kGroups; ++g) prefetch_ahead<sizeof(Column)>(reinterpret_cast<const char*>(groups[g] + i));
+      add_column<Column, kGroups, kTokens>(groups, i, lane, rows, sums);
     }
-    for (; i < k; ++i) add_columns<Column, 1, kGroups, kTokens>(groups, i, lane, rows, sums);
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) store_tile<kTokens>(outputs[g], lane, sums + g * kTokens);
   }
