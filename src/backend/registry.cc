@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/gpu/cuda_devices.h"
+#include "backend/gpu/gpu_backend.h"
 #include "backend/guarded/guarded_backend.h"
 #include "backend/guarded/guarded_memory.h"
 #include "base/printable.h"
@@ -22,6 +25,25 @@ std::vector<std::string> host_isas() {
 }
 
 namespace {
+
+std::map<std::string, OpenGpu> usual_gpus() {
+  std::map<std::string, OpenGpu> gpus;
+  for (const CudaDevice& device : cuda_devices()) {
+    gpus[fmt::format("cuda:{}", device.number)] = [number = device.number]() -> Result<std::unique_ptr<GpuDevice>> {
+      if (auto opened = open_cuda_device(number)) return opened;
+      return make_error(ErrorKind::kMachine, fmt::format("device: cuda:{} does not open", number), "device");
+    };
+  }
+  return gpus;
+}
+
+// Asked for on first use: a driver takes its time.
+std::map<std::string, OpenGpu>& gpus() {
+  static std::map<std::string, OpenGpu> known = usual_gpus();
+  return known;
+}
+
+bool is_usual(const std::string& device) { return device.empty() || device == "cpu" || device == "guarded"; }
 
 // Addresses, not memory: far more than a model in a test needs.
 constexpr std::int64_t kGuardedBytes = std::int64_t{64} << 30;
@@ -41,14 +63,26 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, Thread
   return std::make_unique<CpuBackend>(*table, pool, precision);
 }
 
-std::vector<std::string> device_names() { return {"cpu", "guarded"}; }
+void add_gpu(const std::string& name, OpenGpu open) { gpus()[name] = std::move(open); }
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = {"cpu", "guarded"};
+  for (const auto& [name, open] : gpus()) names.push_back(name);
+  return names;
+}
+
+bool is_gpu(const std::string& device) { return !is_usual(device) && gpus().contains(device); }
 
 Status check_device(const std::string& device) {
+  if (is_usual(device)) return {};
   const std::vector<std::string> names = device_names();
-  if (device.empty() || std::ranges::find(names, device) != names.end()) return {};
+  if (std::ranges::find(names, device) != names.end()) return {};
   if (device == "cuda" || device.starts_with("cuda:")) {
+    const std::string why = why_no_cuda_device();
     return make_error(ErrorKind::kMachine,
-                      fmt::format("device: {} is not there, there is no GPU backend yet", printable(device)), "device");
+                      fmt::format("device: {} is not there: {}", printable(device),
+                                  why.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : why),
+                      "device");
   }
   return make_error(ErrorKind::kUsage,
                     fmt::format("device: one of {}, not '{}'", fmt::join(names, ", "), printable(device)),
@@ -58,8 +92,15 @@ Status check_device(const std::string& device) {
 Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const std::string& isa, ThreadPool& pool,
                                               Precision precision) {
   KVASIR_CHECKED(check_device(device));
-  if (device != "guarded") return make_cpu_backend(isa, pool, precision);
+  if (is_usual(device) && device != "guarded") return make_cpu_backend(isa, pool, precision);
   KVASIR_TRY(const kernels::KernelTable* table, table_of(isa));
+  if (device != "guarded") {
+    if (precision == Precision::kFast) {
+      return make_error(ErrorKind::kUsage, fmt::format("fast: {} has the exact mode alone", device), "fast");
+    }
+    KVASIR_TRY(std::unique_ptr<GpuDevice> opened, gpus().at(device)());
+    return std::make_unique<GpuBackend>(std::move(opened), *table, pool);
+  }
   KVASIR_TRY(auto memory, GuardedMemory::reserve(kGuardedBytes));
   return std::make_unique<GuardedBackend>(*table, pool, precision, std::move(memory));
 }

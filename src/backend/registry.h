@@ -1,11 +1,13 @@
 // Which devices Kvasir can run on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/gpu/gpu_device.h"
 #include "base/thread_pool.h"
 #include "kvasir/result.h"
 
@@ -19,11 +21,19 @@ std::vector<std::string> host_isas();
 Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool,
                                                   Precision precision = Precision::kExact);
 
-// The names of devices, the usual one first: "cpu", and "guarded" (guarded/guarded_backend.h).
+// A kind of GPU that a program was built with. Before the first backend is made.
+using OpenGpu = std::function<Result<std::unique_ptr<GpuDevice>>()>;
+void add_gpu(const std::string& name, OpenGpu open);
+
+// The names of devices, the usual one first: "cpu", "guarded" (guarded/guarded_backend.h), and those of GPUs.
 std::vector<std::string> device_names();
 
 // Errors: kUsage for a name that is none, kMachine for a device that is not there. Empty is "cpu".
 Status check_device(const std::string& device);
+
+// Whether GpuBackend runs the device: it keeps cells of F16 and F32, runs no KV policy and no adapter, and packs the head
+// in a way of its own.
+bool is_gpu(const std::string& device);
 
 // The backend of a device, as make_cpu_backend() where that is "cpu" or empty. Errors: as check_device(), kUsage for
 // an `isa` that the host lacks.

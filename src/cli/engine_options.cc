@@ -101,7 +101,8 @@ void add_kv_log_option(CLI::App& verb, std::string& path) {
 
 void add_weight_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--device", options.device,
-                  "Where the model runs: cpu, or guarded (the processor with memory that only its ops can touch, for tests)")
+                  "Where the model runs: cpu, cuda:0 where the program has CUDA, or guarded (the processor with memory that only "
+                  "its ops can touch, for tests)")
       ->default_str("cpu");
   verb.add_flag(
       "--fast", options.fast,

@@ -116,6 +116,10 @@ Status validate(const KvParams& kv) {
   return {};
 }
 
+bool is_compressed(const KvParams& kv) {
+  return kv.budget < 1.0 || kv.budget_bytes > 0 || kv.only_at_tokens > 0 || kv::format_named(kv.policy);
+}
+
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
   if (usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
   const std::int64_t allowed_bytes = kv.budget_bytes * std::max(num_choices, 1);

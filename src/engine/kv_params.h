@@ -29,6 +29,9 @@ Status set_kv_quality(std::string_view name, KvParams& kv);
 // Error (kUsage) naming the field, the limit and the value.
 Status validate(const KvParams& kv);
 
+// Whether it may leave cells in a coarser format than they were written in, or drop them.
+bool is_compressed(const KvParams& kv);
+
 // Why the budget is not kept by an answer of `num_choices` whose keys and values are `usage`; nothing: it is, or there
 // is none.
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices);

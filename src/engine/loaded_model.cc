@@ -176,6 +176,7 @@ Status load_text(const EngineConfig& config, bool is_encoder, LoadedModel& loade
 
 // Opens the packed copy, or makes ready to write one.
 Status prepare_packed_copy(const EngineConfig& config, LoadedModel& loaded) {
+  if (backend::is_gpu(chosen_device(config))) return {};  // which packs the head in a way of its own
   std::string isa = chosen_isa(config);
   if (isa.empty()) isa = backend::host_isas().front();
   KVASIR_TRY(io::PackedCopyName name, packed_copy_name(config, isa));
@@ -274,6 +275,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_TRY(const model::ModelConfig model, in_file(requested, model::load_config(source)));
   EngineConfig& config = loaded.settings = requested;
   config.max_num_batched_tokens = batched_tokens(requested, model);
+  if (backend::is_gpu(chosen_device(config)) && config.kv_cache_type == KvCacheType::kQ12) {
+    config.kv_cache_type = KvCacheType::kF16;
+  }
   if (model.is_encoder) config = encoder_config(std::move(config));
 
   KVASIR_CHECKED(check_disk(config, widest_head_dim(model)));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/printable.h"
+#include "backend/registry.h"
 #include "engine/kv_params.h"
 
 namespace kvasir {
@@ -95,6 +96,10 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
   }
   KVASIR_CHECKED(validate(request.sampling, info.vocab_size));
   KVASIR_CHECKED(validate(request.kv));
+  if (backend::is_gpu(info.device) && is_compressed(request.kv)) {
+    return make_error(ErrorKind::kUnmet, fmt::format("kv_policy: {} keeps keys and values as they are computed, so none runs", info.device),
+                      "kv_policy");
+  }
   KVASIR_CHECKED(check_pooling(request, info));
   if (request.guide && request.sampling.max_tokens == 0) {
     return make_error(ErrorKind::kUsage, "max_tokens: must be at least 1 for an answer under a guide, is 0", "max_tokens");

@@ -5,7 +5,7 @@ import unittest
 from command_line import BAD_FILE, DONE, LLAMA, MACHINE, NO, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
 
 ANSWER = ("--temperature", "0", "--max-tokens", "4")
-NO_GPU = "there is no GPU backend yet"
+NO_GPU = "packages run on the CPU alone"
 # The words, and the one line's words that name what to do.
 MISTAKES = [
     (["run", LLAMA, "hi", "-ngl", "99"], NO_GPU),

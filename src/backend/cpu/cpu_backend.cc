@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "backend/cpu/gate_kernel.h"
@@ -231,6 +232,14 @@ void CpuBackend::run_attention(const AttendOp& op, bool is_scored, Activation& o
            [&](std::int32_t row, int) { quantizer_.quantize(attn, attn.row(row), row, rows_.count(), row); });
 }
 
+// To the numbers that the kept rows have now.
+void CpuBackend::move_kept(const Rows& rows) const {
+  std::int32_t to = 0;  // upwards: no row is overwritten before it has moved
+  for (const std::int32_t from : rows_.kept()) {
+    std::memmove(rows.row(to++), rows.row(from), static_cast<std::size_t>(rows.width) * sizeof(float));
+  }
+}
+
 std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, std::span<const Rows> rows, bool is_last,
                                             Activation& out) {
   const bool loses_observed = std::ranges::any_of(rows_.batch().sequences, [](const BatchSequence& slice) {
@@ -238,10 +247,10 @@ std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, std::span<const 
   });
   if (loses_observed) attend(op, out);  // for the attention score that it leaves
   if (loses_observed && !is_last) return rows_.count();
-  moved_.assign(rows.begin(), rows.end());
-  moved_.push_back(op.q);
   const std::int32_t num_planned = rows_.count();
-  const std::int32_t count = rows_.keep_wanted(moved_);
+  const std::int32_t count = rows_.keep_wanted();
+  for (const Rows& moved : rows) move_kept(moved);
+  move_kept(op.q);
   if (count != num_planned) {
     attention_.forget_plans();
     rope_.forget_angles();

@@ -87,6 +87,7 @@ class CpuBackend final : public Backend {
   // Normalises row_of(i) of x into row i of `out`, and quantises it.
   template <class RowOf>
   void norm_into(Rows x, const Norm& norm, std::int32_t num_rows, const RowOf& row_of, CpuActivation& out);
+  void move_kept(const Rows& rows) const;
   void norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const;
 
   const kernels::KernelTable& kernels_;
@@ -105,7 +106,6 @@ class CpuBackend final : public Backend {
   CellExecutor cells_;
   BoundedArgmax argmax_;
   std::vector<std::vector<float>> looked_up_;  // by worker: a row of embed_parts()
-  std::vector<Rows> moved_;                    // of attend_wanted_rows(), kept for its memory
 };
 
 }  // namespace kvasir::backend

@@ -2,59 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "backend/cpu/row_loop.h"
 
 namespace kvasir::backend {
 
 RopeExecutor::RopeExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, StepRows& rows)
-    : kernels_(kernels), pool_(pool), rows_(rows), angles_(pool.num_threads()) {}
-
-void RopeExecutor::begin_step(std::span<const RopeTable> ropes) {
-  angles_.set_ropes(ropes);
-  styles_.clear();
-  factors_.clear();
-  offsets_.clear();
-  std::int64_t total = 0;
-  for (const RopeTable& rope : ropes) {
-    styles_.push_back(rope.style);
-    factors_.push_back(rope.factor);
-    offsets_.push_back(total);
-    total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * rows_.count();
-  }
-  values_.resize(static_cast<std::size_t>(total));
-  is_computed_.assign(ropes.size(), 0);
-}
-
-// When the first layer asks: a step of some layers alone may need one kind of several.
-void RopeExecutor::compute_angles(std::size_t rope) {
-  if (std::exchange(is_computed_[rope], 1) != 0) return;
-  const std::int64_t half = angles_.half_dim(rope);
-  if (half == 0) return;
-  for_rows(pool_, rows_.count(), half * 64, [&](std::int32_t row, int worker) {
-    float* values = values_.data() + offsets_[rope] + 2 * half * row;
-    angles_.compute(rope, rows_.position_of(row), worker, values);
-    if (factors_[rope] != 1.0f) kernels_.scale(values, factors_[rope], 2 * half, values);
-  });
-}
+    : kernels_(kernels), pool_(pool), rows_(rows), angles_(kernels, pool, rows) {}
 
 void RopeExecutor::rope_and_store(const RopeAndStoreOp& op) {
   const KvGroupView& group = rows_.group(op.group);
   const std::int32_t head_dim = group.layout.head_dim;
   const auto rope = static_cast<std::size_t>(op.rope_index);
-  compute_angles(rope);
+  const float* const angles = angles_.of(rope).data();
   const std::int32_t half = angles_.half_dim(rope);
+  const kernels::RopeStyle style = angles_.style(rope);
   const bool stores = op.k.data != nullptr;
   for_rows(pool_, rows_.count(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
     if (op.is_v_k) std::copy_n(op.k.row(row), op.k.width, op.v.row(row));
-    const float* cos = values_.data() + offsets_[rope] + std::int64_t{2} * half * row;
+    const float* cos = angles + std::int64_t{2} * half * row;
     const auto turn = [&](Rows rows, const float* norm_weight) {
       const std::int32_t normed = op.norms_rows ? rows.width : head_dim;
       for (float* part = rows.row(row); part < rows.row(row) + rows.width; part += normed) {
         if (norm_weight != nullptr) kernels_.rms_norm(part, norm_weight, op.norm_eps, normed, part);
         for (float* head = part; head < part + normed; head += head_dim) {
-          kernels_.rope(head, cos, cos + half, 2 * half, styles_[rope]);
+          kernels_.rope(head, cos, cos + half, 2 * half, style);
         }
       }
     };

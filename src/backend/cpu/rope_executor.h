@@ -1,13 +1,11 @@
 // Rotary embedding of a step's queries and keys, and the write of keys and values into their cells.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/rope_angles.h"
+#include "backend/cpu/step_angles.h"
 #include "backend/cpu/step_rows.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
@@ -20,27 +18,19 @@ class RopeExecutor {
   RopeExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, StepRows& rows);
 
   // After the rows have the batch of the step.
-  void begin_step(std::span<const RopeTable> ropes);
+  void begin_step(std::span<const RopeTable> ropes) { angles_.begin_step(ropes); }
   // After rows were left out: the others' angles are computed anew.
-  void forget_angles() { is_computed_.assign(is_computed_.size(), 0); }
+  void forget_angles() { angles_.forget(); }
   // As Backend has it.
   void rope_and_store(const RopeAndStoreOp& op);
 
  private:
-  void compute_angles(std::size_t rope);
   void store(const RopeAndStoreOp& op, const KvGroupView& group, std::int32_t row);
 
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
   StepRows& rows_;
-  RopeAngles angles_;
-
-  // The current step.
-  std::vector<kernels::RopeStyle> styles_;
-  std::vector<float> factors_;             // on cos and sin, by table
-  std::vector<std::int64_t> offsets_;      // of each table in values_
-  std::vector<std::uint8_t> is_computed_;  // by table
-  std::vector<float> values_;              // per table and row: cos then sin, [rotary_dim / 2] each
+  StepAngles angles_;
 };
 
 }  // namespace kvasir::backend

@@ -1,7 +1,6 @@
 #include "backend/cpu/step_rows.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 namespace kvasir::backend {
@@ -23,16 +22,15 @@ void StepRows::begin_step(const BatchInput& batch) {
   }
 }
 
-std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
+std::int32_t StepRows::keep_wanted() {
+  kept_.clear();
   const auto wants_all = [](const BatchSequence& slice) { return slice.num_wanted_rows == slice.num_rows; };
   if (std::ranges::all_of(batch_.sequences, wants_all)) return batch_.num_rows();
   wanted_slices_.clear();
   std::int32_t count = 0;
   for (const BatchSequence& slice : batch_.sequences) {
     const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
-    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
-      planned_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;
-    }
+    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) kept_.push_back(slice.first_row + num_dropped + i);
     wanted_slices_.push_back({.first_row = count,
                               .num_rows = slice.num_wanted_rows,
                               .first_position = slice.first_position + num_dropped,
@@ -43,15 +41,10 @@ std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
     count += slice.num_wanted_rows;
   }
   for (std::size_t row = 0; row < static_cast<std::size_t>(count); ++row) {
-    const auto planned = static_cast<std::size_t>(planned_[row]);
-    sequences_[row] = sequences_[planned];
-    positions_[row] = positions_[planned];
-  }
-  for (const Rows& moved : rows) {
-    for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
-      const float* from = moved.row(planned_[static_cast<std::size_t>(row)]);
-      std::memmove(moved.row(row), from, static_cast<std::size_t>(moved.width) * sizeof(float));
-    }
+    const auto before = static_cast<std::size_t>(kept_[row]);
+    planned_[row] = kept_[row];
+    sequences_[row] = sequences_[before];
+    positions_[row] = positions_[before];
   }
   batch_.token_ids = batch_.token_ids.first(static_cast<std::size_t>(count));
   batch_.sequences = wanted_slices_;

@@ -27,13 +27,16 @@ class StepRows {
   std::int32_t sequence_of(std::int32_t row) const { return sequences_[static_cast<std::size_t>(row)]; }
   std::int32_t position_of(std::int32_t row) const { return positions_[static_cast<std::size_t>(row)]; }
 
-  // Moves the rows that want logits together, in order, in every one of `rows`. From then on the batch has
-  // these alone, numbered anew. Returns how many there are. Once they are alone it does nothing.
-  std::int32_t keep_wanted(std::span<const Rows> rows);
+  // Leaves the rows that want logits, in order: from then on the batch has these alone, numbered anew. Returns how many
+  // there are; row i was row kept()[i]. Once they are alone it does nothing.
+  std::int32_t keep_wanted();
+  // The rows that the last keep_wanted() left, as they were numbered before it. None when it did nothing.
+  std::span<const std::int32_t> kept() const { return kept_; }
 
-  void mark_non_finite(std::int32_t row) {
-    non_finite_[static_cast<std::size_t>(planned_[static_cast<std::size_t>(row)])] = 1;
-  }
+  // The number that a row had in the plan.
+  std::int32_t planned_row(std::int32_t row) const { return planned_[static_cast<std::size_t>(row)]; }
+  void mark_non_finite(std::int32_t row) { mark_planned(planned_row(row)); }
+  void mark_planned(std::int32_t row) { non_finite_[static_cast<std::size_t>(row)] = 1; }
   std::span<const std::uint8_t> non_finite() const { return non_finite_; }  // by planned row
 
  private:
@@ -42,6 +45,7 @@ class StepRows {
   std::vector<std::int32_t> positions_;
   std::vector<std::uint8_t> non_finite_;      // by planned row
   std::vector<std::int32_t> planned_;         // of each row that is left
+  std::vector<std::int32_t> kept_;
   std::vector<BatchSequence> wanted_slices_;  // batch_.sequences after keep_wanted
 };
 

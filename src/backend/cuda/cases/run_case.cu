@@ -67,7 +67,8 @@ void run_tile_maxima(BoundCase& in) {
                             .stride = in.number(0),
                             .n = in.number(0),
                             .num_rows = static_cast<std::int32_t>(in.number(1)),
-                            .maxima = in.at<float>(1)});
+                            .maxima = in.at<float>(1),
+                            .maxima_stride = (in.number(0) + 63) / 64});
 }
 
 // numbers: dtype, width, rows, bytes of a row, bits of the scale. arrays: as EmbedArgs has them.
@@ -93,6 +94,9 @@ void run_rope_and_store(BoundCase& in) {
   rope_and_store(in.device(), {.q = in.at<float>(0),
                                .k = in.at<float>(1),
                                .v = in.at<float>(2),
+                               .q_stride = std::int64_t{number(1)} * number(3),
+                               .k_stride = std::int64_t{number(2)} * number(3),
+                               .v_stride = std::int64_t{number(2)} * number(3),
                                .num_rows = number(0),
                                .num_q_heads = number(1),
                                .num_kv_heads = number(2),

@@ -28,9 +28,9 @@ KVASIR_DEVICE float normed(const NormArgs& args, const RowFactors& row, float x,
 }
 
 KVASIR_KERNEL(kThreads) void norm_kernel(NormArgs args) {
-  const std::int64_t row = simt::block_index().x;
-  const float* x = args.x + row * args.x_stride;
-  float* out = args.out + row * args.out_stride;
+  const std::int64_t row = simt::block_index().x, first = simt::block_index().y * args.width;
+  const float* x = args.x + row * args.x_stride + first;
+  float* out = args.out + row * args.out_stride + first;
   float* shared = simt::shared<float>(0, 2);
   if (simt::warp_index() == 0) {
     const RowFactors factors = factors_of(args, x);
@@ -50,8 +50,8 @@ KVASIR_KERNEL(kThreads) void norm_kernel(NormArgs args) {
 }  // namespace
 
 void norm(simt::Device& device, const NormArgs& args) {
-  simt::launch<norm_kernel>(device, {static_cast<std::uint32_t>(args.num_rows)}, kThreads, 2 * sizeof(float),
-                            args);
+  const simt::Dim grid = {static_cast<std::uint32_t>(args.num_rows), static_cast<std::uint32_t>(args.num_parts)};
+  simt::launch<norm_kernel>(device, grid, kThreads, 2 * sizeof(float), args);
 }
 
 }  // namespace kvasir::cuda

@@ -57,7 +57,7 @@ KVASIR_DEVICE bool store_token(const RopeAndStoreArgs& args, const float* key, c
 }
 
 KVASIR_DEVICE void store_head(const RopeAndStoreArgs& args, std::int64_t row, int head, const float* key) {
-  const float* value = args.v + (row * args.num_kv_heads + head) * args.head_dim;
+  const float* value = args.v + row * args.v_stride + std::int64_t{head} * args.head_dim;
   std::byte* cell = args.cells + simt::load(args.cell_of + row * args.num_kv_heads + head);
   const int slot = simt::load(args.slot_of + row);
   bool are_finite = false;
@@ -78,14 +78,14 @@ KVASIR_KERNEL(kThreads) void rope_and_store_kernel(RopeAndStoreArgs args) {
   if (head >= args.num_q_heads + args.num_kv_heads) return;  // a whole warp
   float* of_warp = simt::shared<float>(std::int64_t{4} * simt::warp_index() * args.head_dim, args.head_dim);
   if (head < args.num_q_heads) {
-    float* q = args.q + (row * args.num_q_heads + head) * args.head_dim;
+    float* q = args.q + row * args.q_stride + std::int64_t{head} * args.head_dim;
     load_head(args, q, args.q_norm, of_warp);
     turn_head(args, row, of_warp);
     for (int i = simt::lane_index(); i < args.head_dim; i += simt::kWarpSize)
       simt::store(q + i, simt::load(of_warp + i));
   } else {
     const int kv_head = head - args.num_q_heads;
-    load_head(args, args.k + (row * args.num_kv_heads + kv_head) * args.head_dim, args.k_norm, of_warp);
+    load_head(args, args.k + row * args.k_stride + std::int64_t{kv_head} * args.head_dim, args.k_norm, of_warp);
     turn_head(args, row, of_warp);
     store_head(args, row, kv_head, of_warp);
   }

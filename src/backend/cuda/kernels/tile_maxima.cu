@@ -27,7 +27,7 @@ KVASIR_KERNEL(kThreads) void tile_maxima_kernel(TileMaximaArgs args) {
   }
   const bool is_any_lost = simt::any_lane(is_lost);
   if (simt::lane_index() == 0)
-    simt::store(args.maxima + row * num_tiles + tile, is_any_lost ? simt::quiet_nan() : largest);
+    simt::store(args.maxima + row * args.maxima_stride + tile, is_any_lost ? simt::quiet_nan() : largest);
 }
 
 }  // namespace

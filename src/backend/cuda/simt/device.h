@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,7 +29,7 @@ struct Dim {
 // Memory and launches of the current device, in order.
 class Device {
  public:
-  Device() = default;
+  explicit Device(std::uint32_t = 0) {}  // of an order, which is the executor's
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() { clear(); }
@@ -50,6 +51,20 @@ class Device {
     note(cudaMalloc(&p, static_cast<std::size_t>(count) * sizeof(T)));
     if (p != nullptr) memory_.push_back(p);
     return static_cast<T*>(p);
+  }
+  std::byte* zeroed(std::int64_t bytes) {
+    auto* const p = output<std::byte>(bytes);
+    if (p != nullptr) note(cudaMemset(p, 0, static_cast<std::size_t>(bytes)));
+    return p;
+  }
+  void free(const void* p) {
+    const auto it = std::find(memory_.begin(), memory_.end(), p);
+    if (it == memory_.end()) return;
+    note(cudaFree(*it));
+    memory_.erase(it);
+  }
+  void copy_in(std::span<const std::byte> content, std::byte* p) {
+    if (!content.empty()) note(cudaMemcpy(p, content.data(), content.size(), cudaMemcpyHostToDevice));
   }
   template <class T>
   void copy_out(const T* p, std::span<T> out) {

@@ -26,30 +26,74 @@ std::byte* DeviceMemory::address_of(std::size_t buffer, std::int64_t offset) {
       static_cast<std::uintptr_t>(offset));
 }
 
+// Zeroed, and so is the history: nobody has written or read.
+DeviceMemory::Buffer DeviceMemory::make_buffer(std::int64_t bytes, bool has_history) {
+  Buffer buffer;
+  const auto take = [](std::int64_t size) {
+    auto memory = AlignedBuffer::allocate(size, PageSize::kSmall);
+    CHECK(memory.has_value());
+    return std::move(*memory);
+  };
+  buffer.byte_memory = take(bytes);
+  buffer.bytes = buffer.byte_memory.bytes();
+  if (!has_history) return buffer;
+  buffer.history_memory = take(bytes * static_cast<std::int64_t>(sizeof(History)));
+  buffer.history = buffer.history_memory.as<History>();
+  return buffer;
+}
+
 std::byte* DeviceMemory::add(std::span<const std::byte> content, AccessMode mode) {
   if (content.empty()) return nullptr;
-  Buffer buffer{{content.begin(), content.end()}, {}};
-  if (mode == AccessMode::kReadWrite) {
-    buffer.history.resize(content.size());
-    for (History& each : buffer.history) each.content = Content::kWritten;
-  }
+  Buffer buffer = make_buffer(std::ssize(content), mode == AccessMode::kReadWrite);
+  std::ranges::copy(content, buffer.bytes.begin());
+  for (History& each : buffer.history) each.content = Content::kWritten;
   buffers_.push_back(std::move(buffer));
   return address_of(buffers_.size() - 1, 0);
 }
 
 std::byte* DeviceMemory::add_unwritten(std::int64_t bytes) {
   if (bytes == 0) return nullptr;
-  const auto size = static_cast<std::size_t>(bytes);
-  buffers_.push_back({std::vector<std::byte>(size, kPoison), std::vector<History>(size)});
+  buffers_.push_back(make_buffer(bytes, true));
+  std::ranges::fill(buffers_.back().bytes, kPoison);
   return address_of(buffers_.size() - 1, 0);
+}
+
+std::byte* DeviceMemory::add_zeroed(std::int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  buffers_.push_back(make_buffer(bytes, true));
+  buffers_.back().is_zeroed = true;
+  return address_of(buffers_.size() - 1, 0);
+}
+
+// Its number is not given again, so that a later access is found.
+void DeviceMemory::remove(const std::byte* address) {
+  if (address == nullptr) return;
+  Place place;
+  CHECK(!find(address, 1, place) && place.offset == 0);
+  *place.buffer = {};
+}
+
+void DeviceMemory::copy_in(std::span<const std::byte> content, std::byte* address) {
+  if (content.empty()) return;
+  Place place;
+  CHECK(!find(address + content.size() - 1, 1, place) && !find(address, 1, place));
+  std::ranges::copy(content, place.buffer->bytes.begin() + place.offset);
+  if (place.buffer->history.empty()) return;
+  for (History& each : place.buffer->history.subspan(static_cast<std::size_t>(place.offset), content.size())) {
+    each = {.content = Content::kWritten};
+  }
 }
 
 void DeviceMemory::clear() { buffers_.resize(1); }
 
 void DeviceMemory::begin_block(std::int64_t shared_bytes) {
   const auto size = static_cast<std::size_t>(shared_bytes);
-  buffers_[0].bytes.assign(size, kPoison);
-  buffers_[0].history.assign(size, {});
+  Buffer& shared = buffers_[0];
+  if (shared.byte_memory.size_bytes() < shared_bytes) shared = make_buffer(shared_bytes, true);
+  shared.bytes = shared.byte_memory.bytes().first(size);
+  shared.history = shared.history_memory.as<History>().first(size);
+  std::ranges::fill(shared.bytes, kPoison);
+  std::ranges::fill(shared.history, History{});
 }
 
 std::optional<Fault> DeviceMemory::find(const std::byte* address, std::int64_t bytes, Place& place) {
@@ -103,9 +147,9 @@ bool DeviceMemory::are_ordered(const History& history, const Accessor& now) cons
          before.warp_epoch < now.warp_epoch;
 }
 
-std::optional<Fault> DeviceMemory::note_read(const Accessor& who, History& history) const {
+std::optional<Fault> DeviceMemory::note_read(const Accessor& who, History& history, bool is_zeroed) const {
   if (history.content == Content::kAnnounced) return Fault{Bug::kAsyncTooEarly, "read before the wait"};
-  if (history.content == Content::kUnwritten) return Fault{Bug::kUninitialised, "nobody has written it"};
+  if (history.content == Content::kUnwritten && !is_zeroed) return Fault{Bug::kUninitialised, "nobody has written it"};
   if (!is_ordered(history.writer, who)) return Fault{Bug::kRace, "read beside another thread's write"};
   const Accessor& before = history.reader;
   if (are_ordered(history, who)) {
@@ -147,7 +191,8 @@ std::optional<Fault> DeviceMemory::read(const Accessor& who, const std::byte* ad
   if (auto fault = find(address, bytes, place)) return fault;
   if (!place.buffer->history.empty()) {
     for (std::int64_t i = place.offset; i < place.offset + bytes; ++i) {
-      if (auto fault = note_read(who, place.buffer->history[static_cast<std::size_t>(i)])) return fault;
+      History& history = place.buffer->history[static_cast<std::size_t>(i)];
+      if (auto fault = note_read(who, history, place.buffer->is_zeroed)) return fault;
     }
   }
   std::memcpy(out, place.buffer->bytes.data() + place.offset, static_cast<std::size_t>(bytes));

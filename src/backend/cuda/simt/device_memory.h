@@ -5,7 +5,7 @@
 // Each byte that may be written remembers who wrote and who read it last. Two accesses of different threads, one of
 // them a write, must be ordered by a barrier, or both be before and after a launch.
 //
-// Not thread-safe: one launch at a time.
+// Not thread-safe: one launch at a time. Memory that cannot be had ends the program.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/cuda/simt/bug.h"
+#include "base/aligned_buffer.h"
 
 namespace kvasir::simt {
 
@@ -40,6 +41,12 @@ class DeviceMemory {
   // The address of a new buffer. Without content it is unwritten. Null for 0 bytes.
   std::byte* add(std::span<const std::byte> content, AccessMode mode);
   std::byte* add_unwritten(std::int64_t bytes);
+  // The address of a new buffer of zeros, which costs memory only where it is touched.
+  std::byte* add_zeroed(std::int64_t bytes);
+  // A buffer that nobody needs any more; null is allowed.
+  void remove(const std::byte* address);
+  // The host's bytes, between launches.
+  void copy_in(std::span<const std::byte> content, std::byte* address);
   // Copies bytes that need not have been written.
   void copy_out(const std::byte* address, std::span<std::byte> out) const;
   bool is_written(const std::byte* address, std::int64_t bytes) const;
@@ -69,8 +76,10 @@ class DeviceMemory {
     Content content = Content::kUnwritten;
   };
   struct Buffer {
-    std::vector<std::byte> bytes;
-    std::vector<History> history;  // of each byte; empty where nobody may write
+    std::span<std::byte> bytes;
+    std::span<History> history;  // of each byte; empty where nobody may write
+    bool is_zeroed = false;      // what nobody has written is 0
+    AlignedBuffer byte_memory = {}, history_memory = {};
   };
   struct Place {
     Buffer* buffer;
@@ -81,7 +90,8 @@ class DeviceMemory {
   std::optional<Fault> find(const std::byte* address, std::int64_t bytes, Place& place);
   bool is_ordered(const Accessor& before, const Accessor& now) const;
   bool are_ordered(const History& history, const Accessor& now) const;
-  std::optional<Fault> note_read(const Accessor& who, History& history) const;
+  static Buffer make_buffer(std::int64_t bytes, bool has_history);
+  std::optional<Fault> note_read(const Accessor& who, History& history, bool is_zeroed) const;
   std::optional<Fault> note_write(const Accessor& who, History& history, Content content) const;
   std::optional<Fault> note_writes(const Accessor& who, const Place& place, std::int64_t bytes,
                                    Content content) const;

@@ -41,6 +41,9 @@ class Device {
     return reinterpret_cast<T*>(
         executor_.memory().add_unwritten(count * static_cast<std::int64_t>(sizeof(T))));
   }
+  std::byte* zeroed(std::int64_t bytes) { return executor_.memory().add_zeroed(bytes); }
+  void free(const void* address) { executor_.memory().remove(static_cast<const std::byte*>(address)); }
+  void copy_in(std::span<const std::byte> content, std::byte* address) { executor_.memory().copy_in(content, address); }
   template <class T>
   void copy_out(const T* address, std::span<T> out) {
     executor_.memory().copy_out(reinterpret_cast<const std::byte*>(address), std::as_writable_bytes(out));

@@ -1,0 +1,43 @@
+// An array of the device that grows: indices, angles, scratch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "backend/gpu/gpu_device.h"
+
+namespace kvasir::backend {
+
+// Borrows the device. Thread safety: none.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(GpuDevice& device) : device_(&device) {}
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() { device_->free(data_); }
+
+  // Room for so many; what was there is lost when it grows.
+  T* resize(std::int64_t count) {
+    if (count <= capacity_) return data_;
+    device_->free(data_);
+    capacity_ = std::max(count, 2 * capacity_);
+    data_ = reinterpret_cast<T*>(device_->allocate(capacity_ * static_cast<std::int64_t>(sizeof(T))));
+    return data_;
+  }
+  // These elements from the first on.
+  T* assign(std::span<const T> elements) {
+    T* const data = resize(std::ssize(elements));
+    device_->copy_in(std::as_bytes(elements), data);
+    return data;
+  }
+  T* data() const { return data_; }
+
+ private:
+  GpuDevice* device_;
+  T* data_ = nullptr;
+  std::int64_t capacity_ = 0;
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,198 @@
+#include "backend/gpu/gpu_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::kTokensPerChunk;
+constexpr std::int64_t kBlocksPerChunk = kTokensPerChunk / kernels::kTokensPerCell;
+
+void bring_home(GpuDevice& device, const float* from, std::int64_t count, std::vector<float>& to) {
+  to.resize(static_cast<std::size_t>(count));
+  device.copy_out(from, std::as_writable_bytes(std::span(to)));
+}
+
+}  // namespace
+
+GpuAttention::GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows)
+    : device_(device),
+      copies_(copies),
+      rows_(rows),
+      device_refs_(device),
+      out_(device),
+      max_(device),
+      sum_(device),
+      block_sums_(device),
+      row_max_(device),
+      total_sum_(device) {}
+
+void GpuAttention::begin_step() {
+  while (plans_.size() < rows_.batch().kv_groups.size()) plans_.push_back(std::make_unique<GroupPlan>(device_));
+  forget_plans();
+  block_scores_.begin_step(rows_.batch());
+}
+
+void GpuAttention::forget_plans() {
+  for (const auto& plan : plans_) plan->group_size = 0;
+}
+
+// Tasks name a block by its number among those of the step.
+void GpuAttention::number_blocks(const KvGroupView& group, GroupPlan& plan) {
+  plan.used_blocks.clear();
+  plan.blocks.clear();
+  plan.first_block.clear();
+  for (const std::span<const BlockId> blocks : group.blocks) {
+    plan.first_block.push_back(static_cast<std::int32_t>(plan.blocks.size()));
+    for (const BlockId block : blocks) {
+      plan.blocks.push_back(block == kHole ? -1 : static_cast<std::int32_t>(plan.used_blocks.size()));
+      if (block != kHole) plan.used_blocks.push_back(block);
+    }
+  }
+}
+
+// Partial results of a unit: a row for each chunk, token and query head.
+void GpuAttention::add_unit(const AttentionUnit& unit, std::int32_t num_heads, GroupPlan& plan) {
+  const std::int32_t group_size = plan.group_size, base = plan.num_partials;
+  const std::int32_t num_rows = unit.num_tokens * group_size;
+  const std::int32_t tokens_per_task = std::max(1, cuda::kMaxAttentionRows / group_size);
+  plan.first_partial.push_back(base);
+  plan.num_partials += unit.num_chunks() * num_rows;
+  for (std::int32_t chunk = 0; chunk < unit.num_chunks(); ++chunk) {
+    const std::int32_t begin = (unit.chunk_begin + chunk) * kTokensPerChunk;
+    for (std::int32_t token = 0; token < unit.num_tokens; token += tokens_per_task) {
+      plan.tasks.push_back({.first_row = unit.first_row + token,
+                            .num_tokens = std::min(tokens_per_task, unit.num_tokens - token),
+                            .first_position = unit.first_position + token,
+                            .kv_head = unit.kv_head,
+                            .key_begin = begin,
+                            .key_end = std::min<std::int32_t>(unit.key_end, begin + kTokensPerChunk),
+                            .first_block = plan.first_block[static_cast<std::size_t>(unit.sequence)],
+                            .first_partial = base + chunk * num_rows + token * group_size});
+    }
+  }
+  for (std::int32_t row = 0; row < num_rows; ++row) {
+    const std::int32_t head = unit.kv_head * group_size + row % group_size;
+    const auto at = static_cast<std::size_t>((unit.first_row + row / group_size) * num_heads + head);
+    plan.first[at] = base + row;
+    plan.stride[at] = num_rows;
+    plan.num_chunks[at] = unit.num_chunks();
+  }
+}
+
+void GpuAttention::plan_group(std::int32_t group_index, std::int32_t group_size, GroupPlan& plan) {
+  CHECK(group_size <= cuda::kMaxAttentionRows);
+  const KvGroupView& group = rows_.group(group_index);
+  plan_attention(rows_.batch().sequences, group, group_size, plan.plan);
+  plan.group_size = group_size;
+  plan.first_partial.clear();
+  plan.num_partials = 0;
+  plan.tasks.clear();
+  number_blocks(group, plan);
+  const std::int32_t num_heads = group.layout.num_kv_heads * group_size;
+  const auto num_rows = static_cast<std::size_t>(rows_.count() * num_heads);
+  plan.first.assign(num_rows, 0);
+  plan.stride.assign(num_rows, 0);
+  plan.num_chunks.assign(num_rows, 0);
+  for (const AttentionUnit& unit : plan.plan.units) add_unit(unit, num_heads, plan);
+  plan.device_tasks.assign(plan.tasks);
+  plan.device_blocks.assign(plan.blocks);
+  plan.device_first.assign(plan.first);
+  plan.device_stride.assign(plan.stride);
+  plan.device_chunks.assign(plan.num_chunks);
+}
+
+void GpuAttention::attend(const AttendOp& op, bool is_scored, GpuActivation& out) {
+  const KvGroupView& group = rows_.group(op.group);
+  GroupPlan& plan = *plans_[static_cast<std::size_t>(op.group)];
+  const std::int32_t group_size = op.q.width / group.layout.head_dim / group.layout.num_kv_heads;
+  if (plan.group_size != group_size) plan_group(op.group, group_size, plan);
+  if (plan.tasks.empty()) return;
+  const bool is_observed = is_scored && !plan.plan.observed.empty();
+  if (is_observed) {
+    block_scores_.begin_layer(plan.plan, rows_.batch().sequences, group_size, op.group, op.layer_in_group);
+  }
+  run_chunks(op, group, is_observed, plan);
+  merge(op, group, plan, out);
+  if (is_observed) fold_scores(plan);
+}
+
+void GpuAttention::run_chunks(const AttendOp& op, const KvGroupView& group, bool is_observed, GroupPlan& plan) {
+  const std::int32_t num_heads = group.layout.num_kv_heads, head_dim = group.layout.head_dim;
+  refs_.clear();
+  for (std::int32_t head = 0; head < num_heads; ++head) {
+    const std::int32_t cell = group.layout.cell(op.layer_in_group, head);
+    for (const BlockId block : plan.used_blocks) refs_.push_back(group.directory.at(block, cell));
+  }
+  static_assert(sizeof(kv::KvCellRef) == sizeof(std::uint64_t));
+  device_.attention({.tasks = plan.device_tasks.data(),
+                     .num_tasks = static_cast<std::int32_t>(plan.tasks.size()),
+                     .q = op.q.data,
+                     .q_stride = op.q.stride,
+                     .group_size = plan.group_size,
+                     .head_dim = head_dim,
+                     .window = group.window,
+                     .ahead = group.ahead,
+                     .scale = op.scale,
+                     .softcap = op.softcap,
+                     .blocks = plan.device_blocks.data(),
+                     .refs = reinterpret_cast<const std::uint64_t*>(device_refs_.assign(refs_)),
+                     .ref_stride = std::ssize(plan.used_blocks),
+                     .memory = group.memory,
+                     .out = out_.resize(std::int64_t{plan.num_partials} * head_dim),
+                     .max = max_.resize(plan.num_partials),
+                     .sum = sum_.resize(plan.num_partials),
+                     .block_sums = is_observed ? block_sums_.resize(plan.num_partials * kBlocksPerChunk) : nullptr});
+}
+
+void GpuAttention::merge(const AttendOp& op, const KvGroupView& group, GroupPlan& plan, GpuActivation& out) {
+  const std::int32_t head_dim = group.layout.head_dim, num_heads = op.q.width / head_dim;
+  const std::int32_t num_rows = rows_.count() * num_heads;
+  device_.attention_merge({.out = out_.data(),
+                           .max = max_.data(),
+                           .sum = sum_.data(),
+                           .first = plan.device_first.data(),
+                           .stride = plan.device_stride.data(),
+                           .num_chunks = plan.device_chunks.data(),
+                           .num_rows = num_rows,
+                           .head_dim = head_dim,
+                           .sinks = copies_.of(op.sinks, num_heads),
+                           .num_heads = num_heads,
+                           .merged = out.floats,
+                           .row_max = row_max_.resize(num_rows),
+                           .total_sum = total_sum_.resize(num_rows)});
+}
+
+// By the host: few rows are observed.
+void GpuAttention::fold_scores(const GroupPlan& plan) {
+  const std::int32_t group_size = plan.group_size;
+  const auto num_rows = std::ssize(plan.first);
+  bring_home(device_, max_.data(), plan.num_partials, home_max_);
+  bring_home(device_, sum_.data(), plan.num_partials, home_sum_);
+  bring_home(device_, block_sums_.data(), plan.num_partials * kBlocksPerChunk, home_block_sums_);
+  bring_home(device_, row_max_.data(), num_rows, home_row_max_);
+  bring_home(device_, total_sum_.data(), num_rows, home_total_);
+  const auto num_heads = static_cast<std::int32_t>(num_rows / rows_.count());
+  for (std::size_t i = 0; i < plan.plan.units.size(); ++i) {
+    const AttentionUnit& unit = plan.plan.units[i];
+    if (unit.score < 0) continue;
+    log_sum_exp_.clear();
+    for (std::int32_t row = 0; row < unit.num_tokens * group_size; ++row) {
+      const auto at = static_cast<std::size_t>((unit.first_row + row / group_size) * num_heads +
+                                               unit.kv_head * group_size + row % group_size);
+      log_sum_exp_.push_back(home_row_max_[at] + std::log(home_total_[at]));
+    }
+    const std::int64_t first = plan.first_partial[i];
+    block_scores_.fold(unit, {.max = home_max_.data() + first,
+                              .sum = home_sum_.data() + first,
+                              .block_sums = home_block_sums_.data() + first * kBlocksPerChunk,
+                              .log_sum_exp = log_sum_exp_.data()});
+  }
+  block_scores_.end_layer();
+}
+
+}  // namespace kvasir::backend

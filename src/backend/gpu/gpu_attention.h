@@ -1,0 +1,75 @@
+// A step's attention on a GPU: a launch for the chunks of keys, one that merges them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/attention_plan.h"
+#include "backend/cpu/block_scores.h"
+#include "backend/cpu/step_rows.h"
+#include "backend/gpu/device_array.h"
+#include "backend/gpu/device_copies.h"
+#include "backend/gpu/gpu_tensors.h"
+
+namespace kvasir::backend {
+
+// Units and chunks are those of the CPU, so the bits are. Borrows all that it is given. Thread safety: none.
+class GpuAttention {
+ public:
+  GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows);
+
+  // After the rows have the batch of the step.
+  void begin_step();
+  // After rows were left out: attention is planned anew.
+  void forget_plans();
+
+  // Every row's attention as floats. `is_scored`: it counts for step_scores(), once for each layer.
+  void attend(const AttendOp& op, bool is_scored, GpuActivation& out);
+
+  // As Backend::step_scores.
+  std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const {
+    return block_scores_.of_slice(slice, row);
+  }
+
+ private:
+  // A layer group's tasks, and where each row's partial results lie.
+  struct GroupPlan {
+    explicit GroupPlan(GpuDevice& device)
+        : device_tasks(device), device_blocks(device), device_first(device), device_stride(device), device_chunks(device) {}
+
+    std::int32_t group_size = 0;  // 0: nothing is planned
+    AttentionPlan plan;
+    std::vector<std::int32_t> first_partial;  // by unit
+    std::int32_t num_partials = 0;
+    std::vector<BlockId> used_blocks;  // of the pool, by the number that tasks know them by
+    std::vector<cuda::AttentionTask> tasks;
+    std::vector<std::int32_t> blocks, first_block;         // by logical block; of each slice, where its blocks begin
+    std::vector<std::int32_t> first, stride, num_chunks;  // of each row's heads
+    DeviceArray<cuda::AttentionTask> device_tasks;
+    DeviceArray<std::int32_t> device_blocks, device_first, device_stride, device_chunks;
+  };
+
+  void plan_group(std::int32_t group, std::int32_t group_size, GroupPlan& plan);
+  static void number_blocks(const KvGroupView& group, GroupPlan& plan);
+  static void add_unit(const AttentionUnit& unit, std::int32_t num_heads, GroupPlan& plan);
+  void run_chunks(const AttendOp& op, const KvGroupView& group, bool is_observed, GroupPlan& plan);
+  void merge(const AttendOp& op, const KvGroupView& group, GroupPlan& plan, GpuActivation& out);
+  void fold_scores(const GroupPlan& plan);
+
+  GpuDevice& device_;
+  DeviceCopies& copies_;
+  const StepRows& rows_;
+  std::vector<std::unique_ptr<GroupPlan>> plans_;
+  BlockScores block_scores_;
+
+  // Of the layer that runs.
+  std::vector<kv::KvCellRef> refs_;
+  DeviceArray<kv::KvCellRef> device_refs_;
+  DeviceArray<float> out_, max_, sum_, block_sums_, row_max_, total_sum_;
+  std::vector<float> home_max_, home_sum_, home_block_sums_, home_row_max_, home_total_, log_sum_exp_;
+};
+
+}  // namespace kvasir::backend
