@@ -136,7 +136,7 @@ def cosine(a, b):
 
 
 def llama_commands(gguf_path, threads):
-    for slots in (1, 8, 32):
+    for slots in (1, 8):
         for attention in ("on", "off"):
             yield (f"llama.cpp, {slots} slots, flash attention {attention}",
                    [PEERS / "bin" / "llama-native" / "llama-server", "-m", gguf_path, "--embedding", "--pooling", "mean", "-t",

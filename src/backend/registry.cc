@@ -71,6 +71,20 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+std::vector<DeviceDescription> describe_devices() {
+  std::vector<DeviceDescription> devices;
+  devices.push_back({.name = "cpu", .kind = "cpu", .is_usable = true, .detail = host_isas().front()});
+  for (const CudaDevice& device : cuda_devices()) {
+    devices.push_back({.name = fmt::format("cuda:{}", device.number),
+                       .kind = "cuda",
+                       .memory_bytes = device.memory_bytes,
+                       .is_usable = true,
+                       .detail = device.name});
+  }
+  if (devices.size() == 1) devices.push_back({.name = "cuda", .kind = "cuda", .detail = why_no_cuda_device()});
+  return devices;
+}
+
 bool is_gpu(const std::string& device) { return !is_usual(device) && gpus().contains(device); }
 
 Status check_device(const std::string& device) {

@@ -1,6 +1,7 @@
 // Which devices Kvasir can run on.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,16 @@ void add_gpu(const std::string& name, OpenGpu open);
 
 // The names of devices, the usual one first: "cpu", "guarded" (guarded/guarded_backend.h), and those of GPUs.
 std::vector<std::string> device_names();
+
+// What people may ask for, whether it is there or not.
+struct DeviceDescription {
+  std::string name;               // as --device takes it; "cuda" where no such device is there
+  std::string kind;               // "cpu" or "cuda"
+  std::int64_t memory_bytes = 0;  // of a GPU
+  bool is_usable = false;
+  std::string detail;  // the product, or why it is not usable
+};
+std::vector<DeviceDescription> describe_devices();
 
 // Errors: kUsage for a name that is none, kMachine for a device that is not there. Empty is "cpu".
 Status check_device(const std::string& device);

@@ -25,6 +25,7 @@ struct Diagnosis {
   std::string isa;                // the one an engine would use now
   MachineLimits limits;
   std::optional<double> busy_share;  // of the processors' time while these were measured: other programs'
+  std::vector<DeviceDescription> devices;
   std::vector<HealthCheck> checks;
 };
 
@@ -42,6 +43,7 @@ Result<Diagnosis> diagnose(const GlobalOptions& globals) {
   const CpuLoadMeter load;
   KVASIR_TRY(diagnosis.limits, measure_limits(globals.threads));
   diagnosis.busy_share = load.others_share();
+  diagnosis.devices = describe_devices();
   diagnosis.checks = check_health(diagnosis.machine);
   return diagnosis;
 }
@@ -69,6 +71,21 @@ void write_machine(JsonWriter& json, const Diagnosis& diagnosis) {
       .end_object();
 }
 
+void write_devices(JsonWriter& json, const Diagnosis& diagnosis) {
+  json.key("devices").begin_array();
+  for (const DeviceDescription& device : diagnosis.devices) {
+    const bool is_host = device.kind == "cpu";
+    json.begin_object()
+        .member("name", device.name)
+        .member("kind", device.kind)
+        .member("memory_bytes", is_host ? diagnosis.machine.total_memory_bytes : device.memory_bytes)
+        .member("usable", device.is_usable)
+        .member("detail", device.detail)
+        .end_object();
+  }
+  json.end_array();
+}
+
 void print_diagnosis_json(const Diagnosis& diagnosis) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
@@ -86,6 +103,7 @@ void print_diagnosis_json(const Diagnosis& diagnosis) {
   }
   json.end_array();
   if (diagnosis.busy_share) json.member("busy_share", *diagnosis.busy_share);
+  write_devices(json, diagnosis);
   json.key("checks").begin_array();
   for (const HealthCheck& check : diagnosis.checks) {
     json.begin_object()
@@ -122,6 +140,10 @@ void print_diagnosis(const Diagnosis& diagnosis) {
   }
   if (diagnosis.busy_share) {
     print(fmt::format("{:<16}{}\n", "busy", describe_busy(*diagnosis.busy_share)));
+  }
+  for (const DeviceDescription& device : diagnosis.devices) {
+    if (device.kind == "cpu") continue;
+    print(fmt::format("{:<16}{}{}\n", device.name, device.is_usable ? "" : "not usable: ", device.detail));
   }
   for (const HealthCheck& check : diagnosis.checks) {
     print(fmt::format("{:<5}{:<18}{}\n", check.ok ? "ok" : "NO", check.name, check.detail));

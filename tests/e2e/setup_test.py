@@ -187,6 +187,12 @@ class Machine(CommandLineTest):
         healthy = all(check["ok"] for check in report["checks"])
         self.assertEqual(done.returncode, 0 if healthy else NO)
         self.assertGreater(report["limits"]["read_gb_s"], 0)
+        cpu, *gpus = report["devices"]
+        self.assertEqual((cpu["name"], cpu["kind"], cpu["usable"]), ("cpu", "cpu", True))
+        self.assertTrue(gpus)  # at least why there is none
+        for gpu in gpus:
+            self.assertEqual(gpu["kind"], "cuda")
+            self.assertTrue(gpu["detail"])
         for level in report["read_bandwidth"]:
             self.assertGreaterEqual(level["all_threads_gb_s"], level["one_thread_gb_s"])
 
