@@ -21,6 +21,7 @@ namespace kvasir::backend {
 
 using kernels::kLogitsPerTile;
 using kernels::kRowsPerGroup;
+using kernels::RopeStyle;
 
 enum class Precision : std::uint8_t {
   kExact,  // the file's bits

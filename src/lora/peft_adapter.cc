@@ -196,7 +196,7 @@ Result<std::vector<AdapterTensor>> read_peft_adapter(const std::string& folder, 
   std::vector<std::pair<std::string, std::string>> modules;  // by the tensor's name
   for (const io::SafetensorsTensor& tensor : stored) KVASIR_CHECKED(add_tensor(tensor, mapping, pairs, modules));
   KVASIR_TRY(std::vector<AdapterTensor> tensors, pairs.finish());
-  const bool is_ordered = mapping != nullptr && mapping->rope_by_halves && config.rope_style != kernels::RopeStyle::kHalves;
+  const bool is_ordered = mapping != nullptr && mapping->rope_by_halves && config.rope_style != backend::RopeStyle::kHalves;
   for (AdapterTensor& tensor : tensors) {
     const auto module = std::ranges::find(modules, tensor.name, &std::pair<std::string, std::string>::first);
     tensor.factor = factors.of(module->second, tensor.rank);

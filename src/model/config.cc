@@ -145,7 +145,7 @@ Status read_rope_style(const io::Metadata& metadata, const std::string& prefix, 
         ErrorKind::kBadFile,
         fmt::format("metadata {}rope.style: must be halves or pairs, is '{}'", prefix, printable(*style)));
   }
-  config.rope_style = *style == "pairs" ? kernels::RopeStyle::kInterleaved : kernels::RopeStyle::kHalves;
+  config.rope_style = *style == "pairs" ? backend::RopeStyle::kInterleaved : backend::RopeStyle::kHalves;
   return {};
 }
 

@@ -94,7 +94,7 @@ struct ModelConfig {
   Pooling rank_pooling = Pooling::kFirst;  // what a classifier reads: kFirst, kMean or kLast
   RopeConfig rope;                               // of every layer, unless layer_ropes names others
   std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`
-  std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
+  std::optional<backend::RopeStyle> rope_style;  // of the file; absent: the family's
   std::vector<LayerGroup> layer_groups;          // each layer that stores keys and values in exactly one
   // By layer: the one whose keys and values it attends to, itself or an earlier one of its kind; empty: itself.
   std::vector<std::int32_t> kv_layers;

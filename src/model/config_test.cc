@@ -150,7 +150,7 @@ TEST(ModelConfig, LongropeIsKnownByItsTensors) {
 TEST(ModelConfig, AFileMaySayInWhichOrderItsHeadsLie) {
   EXPECT_FALSE(small("llama", {})->rope_style);
   const auto style = small("llama", {{"rope.style", std::string("halves")}})->rope_style;
-  EXPECT_EQ(style, kernels::RopeStyle::kHalves);
+  EXPECT_EQ(style, backend::RopeStyle::kHalves);
   EXPECT_EQ(error_of(small("llama", {{"rope.style", std::string("thirds")}})),
             "metadata llama.rope.style: must be halves or pairs, is 'thirds'");
 }

@@ -24,7 +24,7 @@ constexpr std::int64_t kSliceBytes = 8 << 20;
 // Calls visit(row_begin, row_end) for slices of whole row groups of num_rows rows, in order, until one fails.
 template <class Visit>
 Status for_each_slice(const TensorView& tensor, std::int64_t num_rows, const Visit& visit) {
-  constexpr std::int64_t kGroup = kernels::kRowsPerGroup;
+  constexpr std::int64_t kGroup = backend::kRowsPerGroup;
   const std::int64_t group_bytes = kGroup * row_bytes(tensor.dtype, tensor.row_length());
   const std::int64_t slice_rows = kGroup * std::max<std::int64_t>(1, kSliceBytes / group_bytes);
   for (std::int64_t begin = 0; begin < num_rows; begin += slice_rows) {

@@ -52,7 +52,7 @@ class WeightLoader {
                                                        std::int64_t num_rows, std::int64_t total_rows,
                                                        std::int64_t row_length);
   // Tensors of num_rows outputs each and of one type as one matrix, in their order. num_rows must be a
-  // multiple of kernels::kRowsPerGroup.
+  // multiple of backend::kRowsPerGroup.
   Result<std::unique_ptr<backend::Matrix>> stacked_matrix(const std::vector<std::string>& names,
                                                           std::int64_t num_rows, std::int64_t row_length,
                                                           backend::MatrixUse use);

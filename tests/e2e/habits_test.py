@@ -247,7 +247,7 @@ MISTAKES = [
     (["serve", LLAMA, "--trust-remote-code"], "leave it out"),
     (["serve", LLAMA, "--tokenizer", "a/b"], "leave it out"),
     (["run", LLAMA, "hi", "--num-ctx", "64"], "it is called --ctx here"),
-    (["run", LLAMA, "hi", "--device", "cuda"], NO_GPU),
+    (["run", LLAMA, "hi", "--device", "cuda"], "this program was built without CUDA"),
     (["serve", LLAMA, "--mmproj", "m.gguf"], "leave it out"),
     (["quantize", "in.gguf", "out.gguf"], "--quantize q4_k"),
     (["convert", "."], "kvasir run FOLDER"),

@@ -152,6 +152,29 @@ class Serve(CommandLineTest):
                 self.assertIsNone(choice["logprobs"]["token_logprobs"][0])
                 self.assertTrue(choice["text"].startswith(choice["logprobs"]["tokens"][0]))
 
+    def test_the_likeliest_of_several_answers_is_given(self):
+        self.serve(LLAMA)
+        asked = {"prompt": "one two", "max_tokens": 6, "temperature": 1, "seed": 5}
+        drawn = self.post("/v1/completions", n=4, logprobs=1, **asked)["choices"]
+        means = [sum(choice["logprobs"]["token_logprobs"]) / len(choice["logprobs"]["token_logprobs"]) for choice in drawn]
+        best = [drawn[i]["text"] for i in sorted(range(4), key=lambda i: -means[i])]
+        answer = self.post("/v1/completions", best_of=4, **asked)
+        self.assertEqual([choice["text"] for choice in answer["choices"]], best[:1])
+        self.assertIsNone(answer["choices"][0]["logprobs"])
+        self.assertEqual(answer["usage"]["search_tokens"], sum(len(choice["logprobs"]["tokens"]) for choice in drawn))
+        self.assertLess(answer["usage"]["completion_tokens"], answer["usage"]["search_tokens"])
+        two = self.post("/v1/completions", best_of=4, n=2, **asked)["choices"]
+        self.assertEqual([choice["text"] for choice in two], best[:2])
+        self.assertEqual([choice["index"] for choice in two], [0, 1])
+        chat = {"messages": [{"role": "user", "content": "one"}], "max_tokens": 4, "temperature": 1, "seed": 5}
+        self.assertEqual(len(self.post("/v1/chat/completions", best_of=3, **chat)["choices"]), 1)
+        for fields, says in (({"best_of": 1, "n": 2}, "best_of must be at least n, 2, is 1"),
+                             ({"best_of": 2, "stream": True}, "not with stream: true")):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.post("/v1/completions", **asked, **fields)
+            self.assertEqual(refused.exception.code, 400)
+            self.assertIn(says, json.load(refused.exception)["error"]["message"])
+
     def test_what_is_only_scored_runs_layer_by_layer_with_the_numbers_of_what_is_continued(self):
         self.serve(GEMMA)
         prompt = [20 + i % 100 for i in range(160)]

@@ -24,7 +24,7 @@ Status configure_cohere2(const io::WeightSource& source, ModelConfig& config) {
 }  // namespace
 
 const Architecture kCohere2 = {"cohere2", configure_cohere2,
-                               load_dense<{.rope = kernels::RopeStyle::kInterleaved,
+                               load_dense<{.rope = backend::RopeStyle::kInterleaved,
                                            .norm = backend::NormKind::kLayer,
                                            .mlp_norm = MlpNorm::kOfAttention}>};
 

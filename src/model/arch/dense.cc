@@ -21,7 +21,7 @@ Status DenseDecoder::load_layers(WeightLoader& loader) {
                       fmt::format("metadata {}.residual_scale: must be 1 for this architecture, is {}",
                                   config_.architecture, config_.residual_scale));
   }
-  const kernels::RopeStyle style = config_.rope_style.value_or(shape_.rope);
+  const backend::RopeStyle style = config_.rope_style.value_or(shape_.rope);
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     KVASIR_TRY(Layer layer, load_layer(loader, i));
     layer.attention.rope = ropes_.add(config_.rope_of(i), style);

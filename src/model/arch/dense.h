@@ -26,7 +26,7 @@ enum class MlpNorm : std::uint8_t {
 
 // The parts in which the families differ.
 struct DenseShape {
-  kernels::RopeStyle rope = kernels::RopeStyle::kHalves;
+  backend::RopeStyle rope = backend::RopeStyle::kHalves;
   backend::NormKind norm = backend::NormKind::kRms;
   bool has_pre_norms = true;    // of what a sub-layer reads
   bool has_post_norms = false;  // of what it adds: tensors post_attention_norm and post_ffw_norm

@@ -129,7 +129,7 @@ Status Gemma4Decoder::load_layers(WeightLoader& loader) {
   }
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     KVASIR_TRY(Layer layer, load_layer(loader, i));
-    layer.attention.rope = ropes_.add(config_.rope_of(i), kernels::RopeStyle::kHalves);
+    layer.attention.rope = ropes_.add(config_.rope_of(i), backend::RopeStyle::kHalves);
     layers_.push_back(std::move(layer));
   }
   return {};

@@ -11,6 +11,6 @@ Status configure_glm4(const io::WeightSource& source, ModelConfig& config) {
 }  // namespace
 
 const Architecture kGlm4 = {"glm4", configure_glm4,
-                            load_dense<{.rope = kernels::RopeStyle::kInterleaved, .has_post_norms = true}>};
+                            load_dense<{.rope = backend::RopeStyle::kInterleaved, .has_post_norms = true}>};
 
 }  // namespace kvasir::model

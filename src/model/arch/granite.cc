@@ -14,6 +14,6 @@ Status configure_granite(const io::WeightSource& source, ModelConfig& config) {
 }
 
 const Architecture kGranite = {"granite", configure_granite,
-                               load_dense<{.rope = kernels::RopeStyle::kInterleaved}>};
+                               load_dense<{.rope = backend::RopeStyle::kInterleaved}>};
 
 }  // namespace kvasir::model

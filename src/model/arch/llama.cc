@@ -8,7 +8,7 @@
 namespace kvasir::model {
 namespace {
 
-using kernels::RopeStyle;
+using backend::RopeStyle;
 
 // All layers see a window where the file has one (Mistral 7B v0.1).
 Status configure_llama(const io::WeightSource& source, ModelConfig& config) {

@@ -75,7 +75,7 @@ const Architecture kQwen2Moe = {
 const Architecture kOlmoe = {"olmoe", configure_olmoe, load_dense<{.attention = {.qk_norm = QkNorm::kRows}}>};
 // Granite 3's mixtures (IBM 2024).
 const Architecture kGraniteMoe = {"granitemoe", configure_granitemoe,
-                                  load_dense<{.rope = kernels::RopeStyle::kInterleaved}>};
+                                  load_dense<{.rope = backend::RopeStyle::kInterleaved}>};
 // gpt-oss (OpenAI 2025): attention sinks, windows, biases everywhere, a clamped SwiGLU.
 const Architecture kGptOss = {
     "gpt-oss", configure_gpt_oss,

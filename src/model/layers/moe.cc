@@ -17,10 +17,10 @@ Result<std::unique_ptr<backend::Matrix>> load_experts(WeightLoader& loader, cons
                                                       std::int64_t outputs, std::int64_t inputs) {
   const std::int32_t num_experts = moe.rule.num_experts;
   const std::string together = fmt::format("{}{}_exps.weight", prefix, name);
-  if (outputs % kernels::kRowsPerGroup != 0) {
+  if (outputs % backend::kRowsPerGroup != 0) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("tensor {}: an expert must have a multiple of {} rows, has {}", together,
-                                  kernels::kRowsPerGroup, outputs));
+                                  backend::kRowsPerGroup, outputs));
   }
   std::vector<std::string> apart;
   for (std::int32_t e = 0; e < num_experts; ++e) {

@@ -82,7 +82,7 @@ std::vector<double> inverse_frequencies(const RopeConfig& rope) {
   return inverse;
 }
 
-std::int32_t RopeKinds::add(const RopeConfig& rope, kernels::RopeStyle style) {
+std::int32_t RopeKinds::add(const RopeConfig& rope, backend::RopeStyle style) {
   const auto known = std::ranges::find_if(
       kinds_, [&](const Kind& kind) { return kind.config == rope && kind.style == style; });
   if (known != kinds_.end()) return static_cast<std::int32_t>(known - kinds_.begin());

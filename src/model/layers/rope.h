@@ -24,14 +24,14 @@ std::vector<double> inverse_frequencies(const RopeConfig& rope);
 class RopeKinds {
  public:
   // Returns the index of this kind for RopeAndStoreOp::rope_index: that of an equal one, if there is any.
-  std::int32_t add(const RopeConfig& rope, kernels::RopeStyle style);
+  std::int32_t add(const RopeConfig& rope, backend::RopeStyle style);
   // By index, for Backend::plan(); valid until the next add().
   std::span<const backend::RopeTable> tables() const { return tables_; }
 
  private:
   struct Kind {
     RopeConfig config;
-    kernels::RopeStyle style;
+    backend::RopeStyle style;
     std::vector<double> inverse_frequencies;
   };
   std::vector<Kind> kinds_;

@@ -39,10 +39,10 @@ TEST(RopeKinds, LayersThatTurnAlikeShareAKind) {
   const RopeConfig global{.freq_base = 1e6, .attention_factor = 1.25, .rotary_dim = 8};
   RopeConfig none = global;
   none.rotary_dim = 0;
-  EXPECT_EQ(kinds.add(global, kernels::RopeStyle::kHalves), 0);
-  EXPECT_EQ(kinds.add(none, kernels::RopeStyle::kHalves), 1);
-  EXPECT_EQ(kinds.add(global, kernels::RopeStyle::kHalves), 0);
-  EXPECT_EQ(kinds.add(global, kernels::RopeStyle::kInterleaved), 2);
+  EXPECT_EQ(kinds.add(global, backend::RopeStyle::kHalves), 0);
+  EXPECT_EQ(kinds.add(none, backend::RopeStyle::kHalves), 1);
+  EXPECT_EQ(kinds.add(global, backend::RopeStyle::kHalves), 0);
+  EXPECT_EQ(kinds.add(global, backend::RopeStyle::kInterleaved), 2);
   ASSERT_EQ(kinds.tables().size(), 3u);
   EXPECT_EQ(kinds.tables()[0].factor, 1.25f);
   EXPECT_TRUE(kinds.tables()[1].inverse_frequencies.empty());

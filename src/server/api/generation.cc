@@ -78,7 +78,8 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .model_name = answering_name(context, asked),
                  .writer = writer,
                  .format = std::move(format),
-                 .choices_per_prompt = asked.sampling.n,
+                 .choices_per_prompt = std::max(asked.sampling.n, asked.best_of),
+                 .kept_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
                  .has_kv_budget = asked.kv_budget.has_value(),
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
@@ -125,6 +126,7 @@ void Generation::submit(std::vector<Request> requests) {
   last_token_.resize(num_choices);
   finish_reasons_.resize(num_choices);
   if (!parts_.stream) choices_.resize(num_choices);
+  best_of_ = BestOf(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.kept_per_prompt);
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
   parts_.writer->on_abort([self] {
@@ -218,6 +220,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     return fail({500, "the generation failed", {}, "internal_error"});
   const bool is_first = !first_token_;
   observe(choice, output);
+  best_of_.add(choice, output);
   parts_.rate_limiter.charge(parts_.writer->request().tenant, std::ssize(output.token_ids), Clock::now());
   if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
@@ -359,7 +362,12 @@ void Generation::record() {
 }
 
 void Generation::finish() {
-  std::string body = parts_.format->whole(choices_, total_usage());
+  Usage usage = total_usage();
+  if (best_of_.chooses()) {
+    usage.search_tokens = usage.completion_tokens;
+    usage.completion_tokens = best_of_.keep(choices_);
+  }
+  std::string body = parts_.format->whole(choices_, usage);
   note_end();
   warn_of_budget();
   parts_.writer->respond({.body = std::move(body)});

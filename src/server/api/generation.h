@@ -11,6 +11,7 @@
 #include "kvasir/engine.h"
 #include "server/api/answer_format.h"
 #include "server/api/api_context.h"
+#include "server/api/best_of.h"
 #include "server/api_error.h"
 #include "server/http/response_writer.h"
 #include "server/observe/metrics.h"
@@ -32,7 +33,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::string model_name;
     std::shared_ptr<http::ResponseWriter> writer;
     std::unique_ptr<AnswerFormat> format;
-    std::int32_t choices_per_prompt = 1;
+    std::int32_t choices_per_prompt = 1;  // that are drawn
+    std::int32_t kept_per_prompt = 1;     // of them, as answers
     bool stream = false;
     bool has_kv_budget = false;     // the client set one, and is told in a header where it is not kept
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
@@ -99,6 +101,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool is_aborted_ = false;  // over, but the engine still has to say what it took
   bool stream_begun_ = false;
 
+  BestOf best_of_;
   std::vector<std::optional<FinishReason>> finish_reasons_;   // of each choice, once it has ended
   std::vector<ChoiceResult> choices_;                         // of an answer in one piece
   std::vector<std::optional<Clock::time_point>> last_token_;  // of each choice

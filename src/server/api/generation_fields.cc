@@ -52,7 +52,8 @@ ApiStatus read_max_tokens(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
-ApiStatus read_choices(const FieldInput& field, GenerationRequest& request) {
+// How many answers of a prompt.
+ApiResult<std::int32_t> answers_of(const FieldInput& field) {
   const Limit& limit = field.limits.n;
   FieldInput choices = field;
   choices.range = {};
@@ -60,7 +61,16 @@ ApiStatus read_choices(const FieldInput& field, GenerationRequest& request) {
   if (n > limit.max) return std::unexpected(beyond(limit, n, field.name));
   choices.range = {field.range.min, static_cast<double>(limit.max)};
   KVASIR_TRY(n, integer_of(choices));
-  request.sampling.n = static_cast<std::int32_t>(n);
+  return static_cast<std::int32_t>(n);
+}
+
+ApiStatus read_choices(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(request.sampling.n, answers_of(field));
+  return {};
+}
+
+ApiStatus read_best_of(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(request.best_of, answers_of(field));
   return {};
 }
 
@@ -261,6 +271,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"logit_bias", "object or array", {}, "token id to -100..100, added to its logit, or pairs of both", read_logit_bias},
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
+    {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, and give the n of the best mean log-probability", read_best_of},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
     {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",

@@ -9,6 +9,22 @@
 
 namespace kvasir::server::api {
 
+namespace {
+
+ApiStatus check_best_of(const GenerationRequest& request) {
+  const std::int32_t n = request.sampling.n;
+  if (request.best_of == 0 || request.best_of == n) return {};
+  if (request.best_of < n) {
+    return bad_request(fmt::format("best_of must be at least n, {}, is {}", n, request.best_of), "best_of");
+  }
+  if (!request.stream) return {};
+  return bad_request(fmt::format("best_of: of {} answers the likeliest are known at the end, so not with stream: true",
+                                 request.best_of),
+                     "best_of");
+}
+
+}  // namespace
+
 ApiStatus check_generation_request(GenerationRequest& request, Warnings& warnings) {
   if (request.has_stream_options && !request.stream) {
     warnings.add("stream_options is left out: the answer is no stream");
@@ -17,6 +33,7 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
   if (request.stream && request.sampling.prompt_logprobs) {
     return bad_request("prompt_logprobs is not available with stream: true", "prompt_logprobs");
   }
+  KVASIR_CHECKED(check_best_of(request));
   if (request.bad_words.empty()) return {};
   if (!request.guide) request.guide = Guide{.kind = Guide::Kind::kText, .field = "bad_words"};
   request.guide->excluded = request.bad_words;
@@ -37,6 +54,10 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
   wanted.prompt_token_ids = std::move(prompt_token_ids);
   wanted.guide = request.guide;
   wanted.sampling = request.sampling;
+  if (request.best_of > request.sampling.n) {
+    wanted.sampling.n = request.best_of;
+    wanted.sampling.logprobs = wanted.sampling.logprobs.value_or(0);  // to rank them by
+  }
   wanted.cache_namespace =
       tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;
   wanted.tenant = tenant.name;

@@ -31,6 +31,7 @@ struct GenerationRequest {
   std::optional<KvQuality> kv_quality;
   std::optional<Guide> guide;
   std::vector<std::string> bad_words;
+  std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n
 };
 
 // The rows that both endpoints take.

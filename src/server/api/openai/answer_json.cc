@@ -39,6 +39,7 @@ void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasonin
     }
     json.end_object();
   }
+  if (usage.search_tokens > 0) json.member("search_tokens", usage.search_tokens);
   observe::member_kv_usage(json, usage.kv);
   json.end_object();
 }

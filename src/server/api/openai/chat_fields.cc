@@ -216,7 +216,6 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"audio", "object", {}, "left out: answers are text", kLeftOut},
     {"add_special_tokens", "boolean", {}, "left out: the template brings them", kLeftOut},
     {"mm_processor_kwargs", "object", {}, "left out: there are no images", kLeftOut},
-    {"best_of", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one},
     {"parse_tool_calls", "boolean", {}, "accepted; tools say it", read_unused<boolean_of>},
     {"options", "object", {}, "left out: they are fields of their own here", kLeftOut},
 

@@ -65,7 +65,6 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
      {},
      "false: control tokens written in the prompt are plain text",
      read_boolean<&CompletionRequest::parse_special>},
-    {"best_of", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one},
     {"tools", "array", {}, "left out: tools are of chats", kLeftOut},
     {"tool_choice",
      "string or object",

@@ -1,0 +1,40 @@
+// More answers than were asked for, and the likeliest of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kvasir/request.h"
+#include "server/api/answer_format.h"
+
+namespace kvasir::server::api {
+
+// Ranks the candidates of each prompt by the mean log-probability of their tokens, the one that ended them included. Of
+// equal ones the first wins. OpenAI's best_of (API reference, "Completions"). Thread safety: none.
+class BestOf {
+ public:
+  BestOf() = default;
+  // Requires: num_kept <= num_candidates, both of a prompt.
+  BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept);
+
+  // Whether there is anything to choose.
+  bool chooses() const { return num_kept_ < num_candidates_; }
+  // Each output of a candidate, before anything is taken from it.
+  void add(std::size_t choice, const RequestOutput& output);
+  // Leaves the best of each prompt, likeliest first, and says how many tokens they had.
+  std::int32_t keep(std::vector<ChoiceResult>& choices) const;
+
+ private:
+  struct Score {
+    double sum = 0.0;
+    std::int32_t num_tokens = 0;
+
+    double mean() const;
+  };
+
+  std::int32_t num_candidates_ = 1, num_kept_ = 1;
+  std::vector<Score> scores_;  // of each choice
+};
+
+}  // namespace kvasir::server::api
