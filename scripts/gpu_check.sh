@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks the CUDA kernels on a device: the bits of every op case against the CPU's, then their speed.
+# Checks the CUDA kernels on a device: the bits of every op case against the CPU's, then their speed. Then the engine:
+# every golden on the device and on the CPU.
 #
 #   scripts/gpu_check.sh [BUNDLE]          default: build/gpu_bundle, as scripts/gpu_bundle.sh makes it
 #   scripts/gpu_check.sh --sanitize [BUNDLE]   the cases under compute-sanitizer's memcheck and racecheck besides
 #   scripts/gpu_check.sh --compile FILE    only compiles the check for sm_90
 #
-# Rows go to the screen and to bench/results/<gpu>/ops.tsv. Needs nvidia-smi, and nvcc unless the bundle's program runs.
+# Rows go to the screen and to bench/results/<gpu>/ops.tsv and models.tsv. Needs nvidia-smi, and nvcc unless the bundle's program runs.
 # Exit code: 0, 1 for a bit that differs, 3 without a device.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -56,5 +57,10 @@ if [ $sanitize -eq 1 ] && command -v compute-sanitizer >/dev/null; then
     compute-sanitizer --tool $tool --error-exitcode 1 "$program" "$bundle/cases.bin" >"$results/$tool.txt" 2>&1 || status=1
     tail -n 1 "$results/$tool.txt"
   done
+fi
+# Every golden on the device and on the CPU, tokens and log-probabilities bit for bit.
+models=$bundle/kvasir_device_check
+if [ -x "$models" ]; then
+  (cd "$bundle" && LD_LIBRARY_PATH=$PWD/lib ./kvasir_device_check cuda:0) | tee "$results/models.tsv" || status=1
 fi
 exit $status

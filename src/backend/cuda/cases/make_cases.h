@@ -18,6 +18,7 @@ std::vector<OpCase> make_embed_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_rope_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_attention_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_merge_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_move_cases(const kernels::KernelTable& table);
 
 // All of the above.
 std::vector<OpCase> make_all_cases(const kernels::KernelTable& table);

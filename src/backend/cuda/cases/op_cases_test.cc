@@ -33,6 +33,7 @@ TEST(OpCases, TurnedHeadsAndStoredCellsHaveTheBitsOfTheCpu) {
   expect_bits(make_rope_cases(kernels::best_table()));
 }
 TEST(OpCases, AttentionHasTheBitsOfTheCpu) { expect_bits(make_attention_cases(kernels::best_table())); }
+TEST(OpCases, MovedAndAddedRowsHaveTheBitsOfTheCpu) { expect_bits(make_move_cases(kernels::best_table())); }
 TEST(OpCases, MergedChunksHaveTheBitsOfTheCpu) { expect_bits(make_merge_cases(kernels::best_table())); }
 
 }  // namespace

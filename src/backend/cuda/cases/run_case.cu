@@ -156,6 +156,63 @@ void run_attention_merge(BoundCase& in) {
                                 .total_sum = sums + in.number(0)});
 }
 
+// numbers and arrays of these: make_move_cases.cc.
+void run_gather_rows(BoundCase& in) {
+  gather_rows(in.device(), {.x = in.at<float>(0),
+                            .x_stride = in.number(2),
+                            .rows = in.at<std::int32_t>(1),
+                            .num_rows = static_cast<std::int32_t>(in.number(0)),
+                            .width = in.number(1),
+                            .out = in.at<float>(2),
+                            .out_stride = in.number(1)});
+}
+
+void run_finite_rows(BoundCase& in) {
+  finite_rows(in.device(), {.x = in.at<float>(0),
+                            .x_stride = in.number(1),
+                            .num_rows = static_cast<std::int32_t>(in.number(0)),
+                            .width = in.number(1),
+                            .is_finite = in.at<std::uint8_t>(1)});
+}
+
+void run_combine_rows(BoundCase& in) {
+  combine_rows(in.device(), {.x = in.at<float>(0),
+                             .x_stride = in.number(2),
+                             .slots = in.at<std::int32_t>(1),
+                             .weights = in.at<float>(2),
+                             .num_rows = static_cast<std::int32_t>(in.number(0)),
+                             .num_choices = static_cast<std::int32_t>(in.number(1)),
+                             .width = in.number(2),
+                             .scale = in.float_number(3),
+                             .replaces = in.number(4) != 0,
+                             .out = in.at<float>(3),
+                             .out_stride = in.number(2)});
+}
+
+void run_elementwise_rows(BoundCase& in) {
+  elementwise(in.device(), {.function = Elementwise::kSiluMul,
+                            .a = in.at<float>(0),
+                            .b = in.at<float>(0) + in.number(1),
+                            .n = in.number(1),
+                            .out = in.at<float>(1),
+                            .num_rows = static_cast<std::int32_t>(in.number(0)),
+                            .a_stride = in.number(2),
+                            .b_stride = in.number(2),
+                            .out_stride = in.number(3)});
+}
+
+void run_norm_parts(BoundCase& in) {
+  norm(in.device(), {.x = in.at<float>(0),
+                     .x_stride = in.number(3),
+                     .width = in.number(2),
+                     .num_rows = in.number(0),
+                     .num_parts = static_cast<std::int32_t>(in.number(1)),
+                     .weight = in.at<float>(1),
+                     .eps = 1e-6f,
+                     .out = in.at<float>(0),
+                     .out_stride = in.number(3)});
+}
+
 // An op that has a kernel for every case.
 template <void (*run)(BoundCase&)>
 bool always(BoundCase& in) {
@@ -178,6 +235,11 @@ constexpr NamedOp kOps[] = {
     {"rope_and_store", always<run_rope_and_store>},
     {"attention", always<run_attention>},
     {"attention_merge", always<run_attention_merge>},
+    {"gather_rows", always<run_gather_rows>},
+    {"finite_rows", always<run_finite_rows>},
+    {"combine_rows", always<run_combine_rows>},
+    {"elementwise_rows", always<run_elementwise_rows>},
+    {"norm_parts", always<run_norm_parts>},
 };
 
 }  // namespace
