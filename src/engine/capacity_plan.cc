@@ -73,6 +73,11 @@ model::WorkspaceParts touched_parts(const model::WeightFootprint& weights) {
           .has_gates = weights.has_gates};
 }
 
+// That a server starts with: besides the total, room that it keeps for requests and for what it cannot foresee.
+std::int64_t budget_of(const EngineConfig& config, std::int64_t total_bytes, std::int64_t kv_bytes) {
+  return sufficient_budget(total_bytes, kv_bytes, std::max<std::int64_t>(1, config.reserved_bytes), 0);
+}
+
 CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, const CapacityRequest& request) {
   const EngineConfig config = config_for(base, model.config, request);
   CapacityPlan plan;
@@ -90,7 +95,8 @@ CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, cons
   plan.program_bytes = model.program_bytes + kv.table_bytes;
   plan.total_bytes =
       plan.weights_bytes + plan.mapped_bytes + plan.workspace_bytes + plan.kv_bytes + plan.program_bytes;
-  plan.fits = plan.total_bytes <= request.memory_bytes;
+  plan.budget_bytes = budget_of(config, plan.total_bytes, plan.kv_bytes);
+  plan.fits = plan.budget_bytes <= request.memory_bytes;
   return plan;
 }
 
@@ -134,28 +140,28 @@ class Advisor {
     advise_kv();
     advise_weights();
     if (plan_.max_users > 0) add(fmt::format("fewer users: {} fit (--users {})", plan_.max_users, plan_.max_users));
-    add(fmt::format("more memory: it takes {}", format_bytes(plan_.total_bytes)));
+    add(fmt::format("more memory: it takes {}", format_bytes(plan_.budget_bytes)));
   }
 
  private:
   void add(std::string line) { plan_.advice.push_back(std::move(line)); }
 
-  std::string with_total(std::int64_t total_bytes) const {
-    return fmt::format("{} in all{}", format_bytes(total_bytes),
-                       total_bytes <= request_.memory_bytes ? ", which fits" : "");
+  std::string with_total(std::int64_t total_bytes, std::int64_t kv_bytes) const {
+    const bool fits = budget_of(config_, total_bytes, kv_bytes) <= request_.memory_bytes;
+    return fmt::format("{} in all{}", format_bytes(total_bytes), fits ? ", which fits" : "");
   }
 
   void advise_kv() {
     EngineConfig smaller = config_;
     smaller.kv_cache_type = KvCacheType::kQ12;
     if (const CapacityPlan plan = sizes_of(smaller, model_, request_); plan.kv_bytes < plan_.kv_bytes) {
-      add(fmt::format("a smaller KV format (--kv-type q12): {}", with_total(plan.total_bytes)));
+      add(fmt::format("a smaller KV format (--kv-type q12): {}", with_total(plan.total_bytes, plan.kv_bytes)));
     }
     CapacityRequest request = request_;
     request.kv_share = kSmallKvShare;
     if (const CapacityPlan plan = sizes_of(smaller, model_, request); plan.kv_bytes < plan_.kv_bytes) {
       add(fmt::format("a KV budget (--kv-policy ladder --kv-budget {}): {}", kSmallKvShare,
-                      with_total(plan.total_bytes)));
+                      with_total(plan.total_bytes, plan.kv_bytes)));
     }
   }
 
@@ -166,7 +172,7 @@ class Advisor {
     if (small_bytes >= weights.packed_bytes) return;
     const std::int64_t total = plan_.total_bytes - weights.packed_bytes + small_bytes;
     const char* how = weights.float_products > 0 ? " (--quantize q4_k, or a file in Q4_K_M)" : " (a file in Q4_K_M)";
-    add(fmt::format("smaller weights{}: about {}", how, with_total(total)));
+    add(fmt::format("smaller weights{}: about {}", how, with_total(total, plan_.kv_bytes)));
   }
 
   const EngineConfig& config_;
@@ -232,7 +238,6 @@ Result<CapacityPlan> plan_capacity(const EngineConfig& config, const CapacityMod
   plan.kv_bytes_per_token = static_cast<std::int64_t>(kv_read_bytes(config, model.config, 1.0, 1.0));
   plan.max_users = most_users(config, model, request);
   plan.max_context_tokens = most_context(config, model, request);
-  plan.budget_bytes = sufficient_budget(plan.total_bytes, plan.kv_bytes, std::max<std::int64_t>(1, config.reserved_bytes), 0);
   if (!plan.fits) Advisor(config, model, request, plan).advise();
   return plan;
 }

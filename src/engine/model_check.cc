@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "backend/registry.h"
@@ -57,9 +58,11 @@ void add_tensors(const io::WeightSource& source, std::vector<std::string>& reaso
   ThreadPool pool(1);
   const auto backend = backend::make_cpu_backend("", pool, backend::Precision::kExact);
   if (!backend) return;
-  if (const Status status = model::check_tensors(source, **backend); !status) {
-    add_error(status.error(), reasons);
-  }
+  constexpr std::size_t kMostNamed = 12;  // a file of another family has hundreds
+  const std::vector<Error> faults = model::tensor_faults(source, **backend);
+  const std::size_t num_named = faults.size() > kMostNamed ? kMostNamed - 1 : faults.size();
+  for (const Error& fault : std::span(faults).first(num_named)) add_error(fault, reasons);
+  if (num_named < faults.size()) reasons.push_back(fmt::format("{} more tensors likewise", faults.size() - num_named));
 }
 
 // Of the configuration and the tensors.
@@ -95,6 +98,11 @@ std::vector<std::string> notices_about(const io::WeightSource& source, const tex
   const bool generates = !config || !config->is_encoder;
   if (generates && tokenizer != nullptr && tokenizer->vocab().end_of_generation().empty()) {
     notices.emplace_back("the vocabulary names no token that ends an answer: only its longest length does");
+  }
+  if (const TensorView* table = source.find("token_embd.weight");
+      table != nullptr && tokenizer != nullptr && table->num_rows() < tokenizer->vocab().num_tokens()) {
+    notices.push_back(fmt::format("tokens {} to {} have no row in the embedding of {}: a prompt with one is refused",
+                                  table->num_rows(), tokenizer->vocab().num_tokens() - 1, table->num_rows()));
   }
   if (const auto unknown = model::check_keys(metadata).unknown; !unknown.empty()) {
     notices.push_back(fmt::format("not known, and not taken into account: {}", fmt::join(unknown, ", ")));

@@ -137,9 +137,18 @@ Status map_texts(const std::string& folder, const FolderTexts& texts, MetadataVa
   if (texts.generation_config.empty()) return {};
   KVASIR_TRY(const JsonFile file, JsonFile::parse(texts.generation_config, folder + "/generation_config.json"));
   for (const auto& [key, gguf] : kSamplingKeys) {
+    element value;
     double number = 0.0;
-    if (file.root().at_key(key).get_double().get(number) != simdjson::SUCCESS) continue;
+    if (file.root().at_key(key).get(value) != simdjson::SUCCESS || value.is_null()) continue;
+    if (value.get_double().get(number) != simdjson::SUCCESS) {
+      return make_error(ErrorKind::kBadFile, fmt::format("{}: {} must be a number, is {}", printable_line(file.name()), key,
+                                                         printable(simdjson::minify(value))));
+    }
     values[fmt::format("general.sampling.{}", gguf)] = number;
+  }
+  bool samples = true;  // without the key the file's temperature says so
+  if (file.root().at_key("do_sample").get_bool().get(samples) == simdjson::SUCCESS && !samples) {
+    values["general.sampling.temp"] = 0.0;
   }
   return {};
 }

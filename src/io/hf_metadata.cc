@@ -73,6 +73,7 @@ class ConfigMapper {
   HfMetadata map() {
     metadata_.values["general.architecture"] = std::string(mapping_.architecture);
     passes(check_activation());
+    passes(check_dense_layers());
     check_unknown_keys();
     if (!passes(map_sizes()) || !passes(map_heads()) || !passes(map_rope_layers())) return std::move(metadata_);
     passes(map_window());
@@ -102,6 +103,14 @@ class ConfigMapper {
                                           printable(*name)));
     }
     return {};
+  }
+
+  // Layers without experts among others that have them.
+  Status check_dense_layers() const {
+    const auto json = config_.find("mlp_only_layers");
+    simdjson::dom::array layers;
+    if (!json || (json->get_array().get(layers) == simdjson::SUCCESS && layers.size() == 0)) return {};
+    return config_.bad("mlp_only_layers", fmt::format("must be empty, is {}", printable(simdjson::minify(*json))));
   }
 
   void check_unknown_keys() {

@@ -16,6 +16,16 @@ namespace kvasir::io {
 namespace {
 
 constexpr std::size_t kMaxReadAxes = 4;  // of a tensor that is read
+// Of compressed-tensors; the first: none is named.
+constexpr std::string_view kCompressedFormats[] = {"",
+                                                   "dense",
+                                                   "naive-quantized",
+                                                   "int-quantized",
+                                                   "float-quantized",
+                                                   "pack-quantized",
+                                                   "nvfp4-pack-quantized",
+                                                   "mxfp4-pack-quantized",
+                                                   "mixed-precision"};
 constexpr std::string_view kMethods[] = {"fp8", "compressed-tensors", "gptq", "awq", "mxfp4"};
 
 constexpr std::pair<std::string_view, DType> kFloatTypes[] = {
@@ -248,13 +258,25 @@ Result<HfQuantization> HfQuantization::read(const HfConfig& config, ComputedFloa
   }
   quantization.method_ = method;
   if (method == "gptq") {
-    quantization.zeros_are_less_one_ = text_or(*json, "checkpoint_format", "gptq") != "gptq_v2";
-    const bool has_bits = json->at_key("bits").get_int64().get(quantization.bits_) == simdjson::SUCCESS;
-    if (!has_bits) quantization.bits_ = 4;
+    const std::string_view format = text_or(*json, "checkpoint_format", "gptq");
+    if (format != "gptq" && format != "gptq_v2") {
+      return config.bad("quantization_config",
+                        fmt::format("has checkpoint_format {}, read are gptq and gptq_v2", printable(format)));
+    }
+    quantization.zeros_are_less_one_ = format != "gptq_v2";
+    if (json->at_key("bits").error() == simdjson::SUCCESS &&
+        json->at_key("bits").get_int64().get(quantization.bits_) != simdjson::SUCCESS) {
+      return config.bad("quantization_config", "has bits that are no whole number");
+    }
     if (quantization.bits_ != 4 && quantization.bits_ != 8) {
       return config.bad("quantization_config",
                         fmt::format("has bits {}, read are 4 and 8 of GPTQ", quantization.bits_));
     }
+  }
+  if (const std::string_view format = text_or(*json, "format", "");
+      method == "compressed-tensors" && std::ranges::find(kCompressedFormats, format) == std::end(kCompressedFormats)) {
+    return config.bad("quantization_config", fmt::format("has format {}, read are {}", printable(format),
+                                                         fmt::join(std::span(kCompressedFormats).subspan(1), ", ")));
   }
   const std::string_view version = text_or(*json, "version", "gemm");
   if (method == "awq" && version != "gemm" && version != "GEMM") {

@@ -75,22 +75,57 @@ struct RopeObjects {
   RopeObject full, local;
 };
 
-Result<RopeObjects> find_objects(const HfConfig& config) {
-  std::optional<object> json;
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const auto value = config.find(key);
-    object found;
-    if (!value) continue;
-    if (value->get_object().get(found) != simdjson::SUCCESS) {
-      return config.bad(key, fmt::format("must be an object, is {}", printable(simdjson::minify(*value))));
-    }
-    json = found;
-    break;
+// The object under the key; one without members counts as absent.
+Result<std::optional<object>> object_at(const HfConfig& config, std::string_view key) {
+  const auto value = config.find(key);
+  object found;
+  if (!value) return std::nullopt;
+  if (value->get_object().get(found) != simdjson::SUCCESS) {
+    return config.bad(key, fmt::format("must be an object, is {}", printable(simdjson::minify(*value))));
   }
+  return found.size() == 0 ? std::nullopt : std::optional(found);
+}
+
+// Whether every value of the older object is in the newer one, where the type is called rope_type.
+bool says_nothing_else(const object& older, const object& newer) {
+  for (const auto [key, value] : older) {
+    simdjson::dom::element other;
+    const bool is_there = newer.at_key(key).get(other) == simdjson::SUCCESS ||
+                          (key == "type" && newer.at_key("rope_type").get(other) == simdjson::SUCCESS);
+    if (!is_there || simdjson::minify(other) != simdjson::minify(value)) return false;
+  }
+  return true;
+}
+
+// The name that newer files use, or that of older ones. A file may have both, for readers of either age.
+Result<std::optional<object>> find_object(const HfConfig& config) {
+  KVASIR_TRY(const auto parameters, object_at(config, "rope_parameters"));
+  KVASIR_TRY(const auto scaling, object_at(config, "rope_scaling"));
+  if (!parameters || !scaling) return parameters ? parameters : scaling;
+  if (says_nothing_else(*scaling, *parameters)) return parameters;
+  return config.bad("rope_scaling", fmt::format("is {}, and rope_parameters is {}: which one counts is not known",
+                                                printable(simdjson::minify(*scaling)), printable(simdjson::minify(*parameters))));
+}
+
+// Parameters by kind of layer are those of layers that see everything, and of window layers.
+Status check_kinds(const HfConfig& config, const object& whole) {
+  for (const auto [key, value] : whole) {
+    const bool is_known = key == "full_attention" || key == "sliding_attention";
+    if (value.is_object() && !is_known) {
+      return config.bad(fmt::format("RoPE: {}", printable(key)), "is no kind of layers, known are full_attention and sliding_attention");
+    }
+  }
+  return {};
+}
+
+Result<RopeObjects> find_objects(const HfConfig& config) {
+  KVASIR_TRY(const std::optional<object> json, find_object(config));
+  if (json) KVASIR_CHECKED(check_kinds(config, *json));
   const RopeObject whole(config, json);
   KVASIR_TRY(const auto full, whole.inner("full_attention"));
   KVASIR_TRY(const auto local, whole.inner("sliding_attention"));
   if (!full && !local) return RopeObjects{whole, RopeObject(config, std::nullopt)};
+  if (!full) return whole.bad("full_attention", "is missing beside sliding_attention");
   return RopeObjects{RopeObject(config, full), RopeObject(config, local)};
 }
 

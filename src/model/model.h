@@ -99,10 +99,9 @@ Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backen
                                           const WorkspaceLimits& limits, WeightProgress progress = {},
                                           io::PackedCopy* copy = nullptr);
 
-// Whether load_model() finds every tensor it wants, of the right shape, and no other. Reads no matrix. Error
-// (kBadFile): the first fault.
-Status check_tensors(const io::WeightSource& source, backend::Backend& backend);
-// The same, and what the weights take. Error (kBadFile): likewise.
+// Each tensor that load_model() would miss, or find misshapen, or not know. Reads no matrix.
+std::vector<Error> tensor_faults(const io::WeightSource& source, backend::Backend& backend);
+// What the weights take. Error (kBadFile): the first of those.
 Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend::Backend& backend);
 
 // How a folder whose config.json says so becomes what the architectures read; is_bidirectional: its

@@ -58,6 +58,12 @@ WeightLoader WeightLoader::dry(const io::WeightSource& source, backend::Backend&
   return loader;
 }
 
+WeightLoader WeightLoader::inspecting(const io::WeightSource& source, backend::Backend& backend) {
+  WeightLoader loader = dry(source, backend);
+  loader.inspects_ = true;
+  return loader;
+}
+
 Status WeightLoader::mark_used(const std::string& name) {
   used_.insert(name);
   const double fraction = static_cast<double>(used_.size()) / static_cast<double>(source_.tensors().size());
@@ -65,16 +71,34 @@ Status WeightLoader::mark_used(const std::string& name) {
   return make_error(ErrorKind::kCancelled, "loading was stopped");
 }
 
-Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64_t num_rows,
-                                             std::int64_t row_length) const {
+Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64_t num_rows, std::int64_t row_length) {
   const TensorView* tensor = source_.find(name);
-  if (tensor == nullptr) return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: missing", name));
+  if (tensor == nullptr) {
+    return stand_in({.kind = ErrorKind::kBadFile, .message = fmt::format("tensor {}: missing", name)}, name, num_rows,
+                    row_length);
+  }
   if (tensor->num_rows() != num_rows || tensor->row_length() != row_length) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("tensor {}: must be {} x {}, is {} x {}", name, num_rows, row_length,
-                                  tensor->num_rows(), tensor->row_length()));
+    return stand_in({.kind = ErrorKind::kBadFile,
+                     .message = fmt::format("tensor {}: must be {} x {}, is {} x {}", name, num_rows, row_length,
+                                            tensor->num_rows(), tensor->row_length())},
+                    name, num_rows, row_length);
   }
   return tensor;
+}
+
+Result<const TensorView*> WeightLoader::stand_in(Error fault, const std::string& name, std::int64_t num_rows,
+                                                 std::int64_t row_length) {
+  constexpr std::int64_t kMostFloats = 1 << 24;  // of vectors and tables, which are read; matrices are not
+  if (!inspects_ || num_rows * row_length > kMostFloats) return std::unexpected(std::move(fault));
+  faults_.push_back(std::move(fault));
+  auto made = std::make_unique<StandIn>();
+  made->zeros.resize(static_cast<std::size_t>(num_rows * row_length));
+  made->view = {.name = name,
+                .rank = 2,
+                .shape = {row_length, num_rows, 1, 1},
+                .data = reinterpret_cast<const std::byte*>(made->zeros.data())};
+  stand_ins_.push_back(std::move(made));
+  return &stand_ins_.back()->view;
 }
 
 Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64_t num_rows,
@@ -292,15 +316,15 @@ Status WeightLoader::check_layers_alike() const {
   return {};
 }
 
-Status WeightLoader::check_all_used(const ModelConfig& config) const {
+Status WeightLoader::check_all_used(const ModelConfig& config) {
   KVASIR_CHECKED(check_layers_alike());
   for (const TensorView& tensor : source_.tensors()) {
-    if (!used_.contains(tensor.name) && !is_left_out(tensor.name, config)) {
-      return make_error(
-          ErrorKind::kBadFile,
-          fmt::format("tensor {}: not part of this architecture as Kvasir knows it ({} of {} tensors used)",
-                      printable(tensor.name), used_.size(), source_.tensors().size()));
-    }
+    if (used_.contains(tensor.name) || is_left_out(tensor.name, config)) continue;
+    Error fault{.kind = ErrorKind::kBadFile,
+                .message = fmt::format("tensor {}: not part of this architecture as Kvasir knows it ({} of {} tensors used)",
+                                       printable(tensor.name), used_.size(), source_.tensors().size())};
+    if (!inspects_) return std::unexpected(std::move(fault));
+    faults_.push_back(std::move(fault));
   }
   return {};
 }

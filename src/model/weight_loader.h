@@ -40,6 +40,10 @@ class WeightLoader {
   // Looks at names and shapes only: matrices come back empty.
   static WeightLoader dry(const io::WeightSource& source, backend::Backend& backend);
   bool is_dry() const { return is_dry_; }
+  // A dry one that goes on where a tensor is missing or misshapen: faults() has every such tensor, and those that
+  // nobody asked for.
+  static WeightLoader inspecting(const io::WeightSource& source, backend::Backend& backend);
+  const std::vector<Error>& faults() const { return faults_; }
 
   // A weight matrix of num_rows outputs and row_length inputs, packed for the backend. Where the file has a factor for
   // it, or one for each expert, tensor NAME.scale beside NAME.weight, the matrix has it too.
@@ -74,7 +78,7 @@ class WeightLoader {
 
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
   // Those that is_left_out() knows may stay. Likewise an optional vector that one layer lacks and another has.
-  Status check_all_used(const ModelConfig& config) const;
+  Status check_all_used(const ModelConfig& config);
   // Says that a dense layer is gated, for the footprint.
   void count_gates() { footprint_.has_gates = true; }
 
@@ -87,8 +91,9 @@ class WeightLoader {
  private:
   Status check_layers_alike() const;
   // The tensor, once its shape is right.
-  Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
-                                 std::int64_t row_length) const;
+  Result<const TensorView*> find(const std::string& name, std::int64_t num_rows, std::int64_t row_length);
+  // Notes the fault of a tensor and gives one of zeros in its place, where that is wanted.
+  Result<const TensorView*> stand_in(Error fault, const std::string& name, std::int64_t num_rows, std::int64_t row_length);
   Status mark_used(const std::string& name);
   // Rows of a tensor, or the tensors of several experts, as a matrix.
   struct Part {
@@ -117,6 +122,13 @@ class WeightLoader {
   backend::Backend& backend_;
   WeightProgress progress_;
   std::set<std::string, std::less<>> used_;
+  bool inspects_ = false;
+  std::vector<Error> faults_;
+  struct StandIn {
+    TensorView view;
+    std::vector<float> zeros;
+  };
+  std::vector<std::unique_ptr<StandIn>> stand_ins_;
   std::vector<std::string> absent_;  // optional vectors that the file does not have
   std::vector<std::byte> scratch_;  // rows that the source computes
   io::PackedCopy* copy_ = nullptr;

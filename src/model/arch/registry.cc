@@ -98,9 +98,18 @@ Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backen
   return model;
 }
 
-Status check_tensors(const io::WeightSource& source, backend::Backend& backend) {
-  KVASIR_CHECKED(measure_weights(source, backend));
-  return {};
+std::vector<Error> tensor_faults(const io::WeightSource& source, backend::Backend& backend) {
+  WeightLoader loader = WeightLoader::inspecting(source, backend);
+  const auto load = [&]() -> Status {
+    KVASIR_TRY(const Architecture* architecture, architecture_of(source));
+    KVASIR_TRY(ModelConfig config, load_config(source));
+    KVASIR_CHECKED(architecture->load(std::move(config), loader, backend, {.max_rows = 1, .max_logit_rows = 1}));
+    return {};
+  };
+  const Status end = load();
+  std::vector<Error> faults = loader.faults();
+  if (!end) faults.push_back(end.error());
+  return faults;
 }
 
 Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend::Backend& backend) {

@@ -291,13 +291,27 @@ Result<Decoder> read_bpe_decoder(const JsonView& json, int) {
   return bpe_decoder(std::move(suffix));
 }
 
+std::string type_of(const JsonView& json) { return json.string_at("type").value_or(std::string()); }
+
+// Tokens are decoded one by one, so of the whole text only the first one's beginning can be stripped.
+Status check_behind_fuse(const JsonView& json) {
+  if (type_of(json) != "Strip") return {};
+  KVASIR_TRY(const std::int64_t start, json.integer_at("start", 0));
+  KVASIR_TRY(const std::int64_t stop, json.integer_at("stop", 0));
+  if (start <= 1 && stop == 0) return {};
+  return json.fail(fmt::format("Strip behind Fuse has start {} and stop {}, at most 1 and 0 are read", start, stop));
+}
+
 Result<Decoder> read_decoders(const JsonView& json, int depth) {
   KVASIR_TRY(const JsonView list, json.at("decoders"));
   KVASIR_TRY(const std::vector<JsonView> elements, list.elements());
   std::vector<Decoder> steps;
+  bool is_fused = false;
   for (const JsonView& element : elements) {
+    if (is_fused) KVASIR_CHECKED(check_behind_fuse(element));
     KVASIR_TRY(Decoder step, read_decoder_at(element, depth + 1));
     steps.push_back(std::move(step));
+    is_fused = is_fused || type_of(element) == "Fuse";
   }
   return sequence(std::move(steps));
 }

@@ -1,9 +1,12 @@
 // Published patterns, and the scanners written by hand for them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <utility>
 
+#include "base/printable.h"
 #include "text/hf/component_json.h"
 #include "text/number_groups.h"
 #include "text/pretokenizer.h"
@@ -79,6 +82,10 @@ Result<MatchFinder> find_pattern(std::string_view pattern) {
     };
   }
   KVASIR_TRY(regex::Automaton compiled, regex::Automaton::compile(pattern));
+  if (compiled.matches_empty()) {
+    return make_error(ErrorKind::kBadFile, fmt::format("the pattern '{}' matches the empty text, where nothing is cut here",
+                                                       printable(pattern)));
+  }
   const auto automaton = std::make_shared<const regex::Automaton>(std::move(compiled));
   return [automaton](std::string_view text, const VisitMatch& visit) {
     automaton->for_each_match(text, [&](std::size_t begin, std::size_t end) { visit(begin, end); });

@@ -15,7 +15,7 @@ namespace {
 
 // Parses a file and hands its object on; an empty text is no file.
 Status with_object(std::string_view text, const char* name,
-                   const std::function<void(const JsonView&)>& read) {
+                   const std::function<Status(const JsonView&)>& read) {
   if (text.empty()) return {};
   simdjson::dom::parser parser;
   simdjson::dom::element root;
@@ -25,8 +25,7 @@ Status with_object(std::string_view text, const char* name,
   }
   const JsonView view(root, name);
   if (!view.is_object()) return view.fail("an object is wanted here");
-  read(view);
-  return {};
+  return read(view);
 }
 
 // "<s>" or {"content": "<s>"}
@@ -40,17 +39,16 @@ TokenId token_named(const JsonView& config, const char* key, const VocabData& da
   return found == data.tokens.end() ? kNoToken : static_cast<TokenId>(found - data.tokens.begin());
 }
 
-// A number or a list of them; those outside the vocabulary are left out.
-std::vector<TokenId> ids_at(const JsonView& config, const char* key, const VocabData& data) {
+// A number or a list of them; those outside the vocabulary are left out. Errors: kBadFile: another type.
+Result<std::vector<TokenId>> ids_at(const JsonView& config, const char* key, const VocabData& data) {
   std::vector<TokenId> ids;
   const auto member = config.find(key);
   if (!member) return ids;
   std::vector<JsonView> elements = {*member};
   if (auto list = member->elements()) elements = *std::move(list);
   for (const JsonView& element : elements) {
-    const auto id = element.integer();
-    if (id && *id >= 0 && static_cast<std::size_t>(*id) < data.tokens.size())
-      ids.push_back(static_cast<TokenId>(*id));
+    KVASIR_TRY(const std::int64_t id, element.integer());
+    if (id >= 0 && static_cast<std::size_t>(id) < data.tokens.size()) ids.push_back(static_cast<TokenId>(id));
   }
   return ids;
 }
@@ -59,18 +57,21 @@ void set_if_absent(TokenId& id, const std::vector<TokenId>& ids) {
   if (id == kNoToken && !ids.empty()) id = ids.front();
 }
 
-void read_ids(const JsonView& config, VocabData& data) {
-  set_if_absent(data.bos, ids_at(config, "bos_token_id", data));
-  set_if_absent(data.padding, ids_at(config, "pad_token_id", data));
-  const std::vector<TokenId> ends = ids_at(config, "eos_token_id", data);
+Status read_ids(const JsonView& config, VocabData& data) {
+  KVASIR_TRY(const std::vector<TokenId> begins, ids_at(config, "bos_token_id", data));
+  KVASIR_TRY(const std::vector<TokenId> padding, ids_at(config, "pad_token_id", data));
+  KVASIR_TRY(const std::vector<TokenId> ends, ids_at(config, "eos_token_id", data));
+  set_if_absent(data.bos, begins);
+  set_if_absent(data.padding, padding);
   set_if_absent(data.eos, ends);
   data.extra_end_of_generation.insert(data.extra_end_of_generation.end(), ends.begin(), ends.end());
+  return {};
 }
 
 }  // namespace
 
 Status read_special_ids(const SpecialIdFiles& files, VocabData& data) {
-  const auto read_names = [&](const JsonView& config) {
+  const auto read_names = [&](const JsonView& config) -> Status {
     data.bos = token_named(config, "bos_token", data);
     data.eos = token_named(config, "eos_token", data);
     data.unknown = token_named(config, "unk_token", data);
@@ -79,10 +80,12 @@ Status read_special_ids(const SpecialIdFiles& files, VocabData& data) {
     data.separator = token_named(config, "sep_token", data);
     if (const auto adds = config.boolean_at("add_bos_token", false)) data.add_bos = *adds;
     if (const auto adds = config.boolean_at("add_eos_token", false)) data.add_eos = *adds;
+    return {};
   };
-  const auto read_config = [&](const JsonView& config) {
-    read_ids(config, data);
-    if (const auto text_config = config.find("text_config")) read_ids(*text_config, data);
+  const auto read_config = [&](const JsonView& config) -> Status {
+    KVASIR_CHECKED(read_ids(config, data));
+    const auto text_config = config.find("text_config");
+    return text_config ? read_ids(*text_config, data) : Status();
   };
   KVASIR_CHECKED(with_object(files.tokenizer_config, "tokenizer_config.json", read_names));
   KVASIR_CHECKED(with_object(files.generation_config, "generation_config.json", read_config));

@@ -166,6 +166,12 @@ std::size_t Automaton::next_character(std::string_view text, std::size_t positio
 }
 
 // The end of the match that begins at `begin`; `begin` when there is none, or an empty one.
+bool Automaton::matches_empty() const {
+  if (num_classes_ == 0) return false;
+  const auto* const first = transitions_.data() + kStart * num_classes_;
+  return std::any_of(first, first + num_classes_, [](std::uint32_t transition) { return (transition & kMatched) != 0; });
+}
+
 std::size_t Automaton::match_end(Scan& scan, std::size_t begin) const {
   const std::string_view text = scan.text;
   std::vector<std::pair<std::uint32_t, std::size_t>> trail;  // states and places since the last match

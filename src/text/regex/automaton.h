@@ -35,6 +35,8 @@ class Automaton {
     }
   }
 
+  // Whether it matches the empty text, before some character or at the end.
+  bool matches_empty() const;
   std::size_t num_states() const { return num_classes_ == 0 ? 0 : transitions_.size() / num_classes_; }
 
  private:
