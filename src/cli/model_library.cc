@@ -69,7 +69,9 @@ ModelLibrary make_model_library(ModelMemory memory, Logger& logger) {
     ModelPlace place{.model = model, .name = default_name(model)};
     KVASIR_CHECKED(shared->fit(place));
     logger.info("{}: pulled", printable_line(model));
-    return served_on_demand(place, logger);
+    server::api::ServedModel served = served_on_demand(place, logger);
+    served.was_pulled = true;
+    return served;
   };
   const auto may_remove = [](const std::string& model) {
     const auto store = store::ModelStore::open_default();

@@ -132,13 +132,16 @@ int print_plan(const PlanOptions& options, const Plan& plan) {
        fmt::format("{} {}", capacity.fits ? "fits into" : "does not fit into", format_bytes(request.memory_bytes)));
   print(fmt::format("{} users fit at this context, {} tokens for so many users\n", capacity.max_users,
                     capacity.max_context_tokens));
-  print(fmt::format("at most about {:.3g} tokens/s of answers, bound by {}; {:.3g} tokens/s of prompts\n",
+  print(fmt::format("about {:.3g} tokens/s of answers without guesses, bound by {}; {:.3g} tokens/s of prompts\n",
                     plan.rates.decode_tokens_per_s, plan.rates.is_bandwidth_bound ? "bandwidth" : "compute",
                     plan.rates.prefill_tokens_per_s));
   if (capacity.fits) {
     print(fmt::format("serve it with: kvasir serve {} --ctx {} --max-num-seqs {} --memory {}MiB\n",
                       printable_line(options.model), request.context_tokens, request.num_users,
                       capacity.budget_bytes >> 20));
+  }
+  if (capacity.fits && capacity.budget_bytes > request.memory_bytes) {
+    print(fmt::format("which is more than {}: a server keeps room for requests besides\n", format_bytes(request.memory_bytes)));
   }
   for (const std::string& advice : capacity.advice) print(fmt::format("- {}\n", advice));
   return finish_output(capacity.fits ? kExitDone : kExitNo);

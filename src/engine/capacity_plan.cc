@@ -96,7 +96,7 @@ CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, cons
   plan.total_bytes =
       plan.weights_bytes + plan.mapped_bytes + plan.workspace_bytes + plan.kv_bytes + plan.program_bytes;
   plan.budget_bytes = budget_of(config, plan.total_bytes, plan.kv_bytes);
-  plan.fits = plan.budget_bytes <= request.memory_bytes;
+  plan.fits = plan.total_bytes <= request.memory_bytes;
   return plan;
 }
 
@@ -140,28 +140,28 @@ class Advisor {
     advise_kv();
     advise_weights();
     if (plan_.max_users > 0) add(fmt::format("fewer users: {} fit (--users {})", plan_.max_users, plan_.max_users));
-    add(fmt::format("more memory: it takes {}", format_bytes(plan_.budget_bytes)));
+    add(fmt::format("more memory: it takes {}", format_bytes(plan_.total_bytes)));
   }
 
  private:
   void add(std::string line) { plan_.advice.push_back(std::move(line)); }
 
-  std::string with_total(std::int64_t total_bytes, std::int64_t kv_bytes) const {
-    const bool fits = budget_of(config_, total_bytes, kv_bytes) <= request_.memory_bytes;
-    return fmt::format("{} in all{}", format_bytes(total_bytes), fits ? ", which fits" : "");
+  std::string with_total(std::int64_t total_bytes) const {
+    return fmt::format("{} in all{}", format_bytes(total_bytes),
+                       total_bytes <= request_.memory_bytes ? ", which fits" : "");
   }
 
   void advise_kv() {
     EngineConfig smaller = config_;
     smaller.kv_cache_type = KvCacheType::kQ12;
     if (const CapacityPlan plan = sizes_of(smaller, model_, request_); plan.kv_bytes < plan_.kv_bytes) {
-      add(fmt::format("a smaller KV format (--kv-type q12): {}", with_total(plan.total_bytes, plan.kv_bytes)));
+      add(fmt::format("a smaller KV format (--kv-type q12): {}", with_total(plan.total_bytes)));
     }
     CapacityRequest request = request_;
     request.kv_share = kSmallKvShare;
     if (const CapacityPlan plan = sizes_of(smaller, model_, request); plan.kv_bytes < plan_.kv_bytes) {
       add(fmt::format("a KV budget (--kv-policy ladder --kv-budget {}): {}", kSmallKvShare,
-                      with_total(plan.total_bytes, plan.kv_bytes)));
+                      with_total(plan.total_bytes)));
     }
   }
 
@@ -172,7 +172,7 @@ class Advisor {
     if (small_bytes >= weights.packed_bytes) return;
     const std::int64_t total = plan_.total_bytes - weights.packed_bytes + small_bytes;
     const char* how = weights.float_products > 0 ? " (--quantize q4_k, or a file in Q4_K_M)" : " (a file in Q4_K_M)";
-    add(fmt::format("smaller weights{}: about {}", how, with_total(total, plan_.kv_bytes)));
+    add(fmt::format("smaller weights{}: about {}", how, with_total(total)));
   }
 
   const EngineConfig& config_;

@@ -252,7 +252,9 @@ class Loader(CommandLineTest):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
         gguf.tensors = [(b"blk.0.strange" if name == b"blk.0.attn_q.weight" else name, rest) for name, rest in gguf.tensors]
         described = self.json("show", self.file("strange.gguf", gguf.content()))[0]
-        self.assertEqual(described["reasons"], ["tensor blk.0.attn_q.weight: missing"])
+        self.assertEqual(described["reasons"][0], "tensor blk.0.attn_q.weight: missing")
+        self.assertIn("tensor blk.0.strange: not part of this architecture", described["reasons"][1])
+        self.assertEqual(len(described["reasons"]), 2)
 
     def test_the_file_advises_how_to_sample(self):
         greedy, _ = self.answer(LLAMA)

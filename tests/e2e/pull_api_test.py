@@ -78,6 +78,8 @@ class PullApi(CommandLineTest):
         self.assertEqual((self.answer_of("tiny:qwen3-q4_1")[0], self.names()), (404, ["llama-f32:latest"]))
         self.assertEqual(self.answer_of("llama-f32"), (200, 3))
         self.assertEqual(self.ask("DELETE", "/api/delete", model="llama-f32")[0], 409)
+        self.assertEqual(self.ask("GET", "/props?model=nope")[0], 404)
+        self.assertEqual(self.ask("GET", "/props?model=llama-f32")[0], 200)
 
     def test_a_pull_that_fails_leaves_nothing_and_disturbs_nobody(self):
         self.serve(LLAMA, "--allow-pull")

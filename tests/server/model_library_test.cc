@@ -57,7 +57,9 @@ ModelLibrary library_of(Shelf& shelf) {
       return make_error(ErrorKind::kCancelled, "stopped");
     }
     ++shelf.num_pulled;
-    return model_called(name);
+    ServedModel pulled = model_called(name);
+    pulled.was_pulled = true;
+    return pulled;
   };
   return {.pull = pull,
           .remove = [&shelf](const std::string&) -> Status { return ++shelf.num_removed, Status(); },

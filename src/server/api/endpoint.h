@@ -26,6 +26,8 @@ struct Endpoint {
   FieldTable (*fields)() = nullptr;
   // Its field "model" is what it asks about, not who answers.
   bool is_of_server = false;
+  // It has no body, and is about the model that its query names, else about the first.
+  bool is_of_model = false;
   // As http::Route's. Null: its body is no file.
   ApiResult<std::shared_ptr<http::BodySink>> (*open_sink)(ApiContext& context, const http::Request& head,
                                                           const auth::Tenant& tenant) = nullptr;

@@ -271,7 +271,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"logit_bias", "object or array", {}, "token id to -100..100, added to its logit, or pairs of both", read_logit_bias},
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
-    {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, and give the n of the best mean log-probability", read_best_of},
+    {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, n to the limit of choices, and give the n of the best mean log-probability; not with `stream`. `usage.search_tokens` counts all", read_best_of},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
     {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",

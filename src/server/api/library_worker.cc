@@ -31,14 +31,23 @@ ApiStatus LibraryWorker::pull(std::string name, ModelLibrary::OnProgress on_prog
   return jobs_.enqueue(std::move(work), std::move(done));
 }
 
+// Empty: it may be deleted.
+std::string LibraryWorker::why_it_stays(std::size_t index) const {
+  const ServedModel& model = models_.model(index);
+  if (index == 0) return "answers requests that name no model, and stays";
+  for (const std::size_t other : models_.indices()) {
+    if (other != index && models_.model(other).path == model.path) {
+      return fmt::format("has the files of {}, which is served", models_.model(other).name);
+    }
+  }
+  if (model.was_pulled && model.load != nullptr && library_.may_remove(model.path)) return "";
+  return "was not pulled by a request: its files are the operator's";
+}
+
 ApiStatus LibraryWorker::remove(std::size_t index, Done done) {
   const ServedModel& model = models_.model(index);
-  if (index == 0 || model.load == nullptr || !library_.may_remove(model.path)) {
-    return std::unexpected(
-        ApiError{409,
-                 index == 0 ? fmt::format("{} answers requests that name no model, and stays", model.name)
-                            : fmt::format("{} was not pulled: its files are the operator's", model.name),
-                 "model", "model_in_use"});
+  if (const std::string why = why_it_stays(index); !why.empty()) {
+    return std::unexpected(ApiError{409, fmt::format("{} {}", model.name, why), "model", "model_in_use"});
   }
   return jobs_.enqueue([this, index] { return remove_now(index); }, std::move(done));
 }

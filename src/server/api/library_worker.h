@@ -32,6 +32,7 @@ class LibraryWorker {
   void close() { jobs_.close(); }
 
  private:
+  std::string why_it_stays(std::size_t index) const;
   ApiStatus pull_now(const std::string& name, const ModelLibrary::OnProgress& on_progress);
   ApiStatus remove_now(std::size_t index);
 

@@ -45,6 +45,7 @@ void answer_when_loaded(ServedModels& models, std::size_t index, const Endpoint&
 }  // namespace
 
 bool names_a_model(const Endpoint& endpoint) {
+  if (endpoint.is_of_model) return true;
   if (endpoint.fields == nullptr || endpoint.is_of_server) return false;
   const FieldTable table = endpoint.fields();
   return has_model_row(table.own) || has_model_row(table.shared);
@@ -53,7 +54,14 @@ bool names_a_model(const Endpoint& endpoint) {
 void answer_with_model(ApiContext& context, const Endpoint& endpoint, const Writer& writer, const std::string& rest) {
   ServedModels* const models = context.models;
   if (models == nullptr) return endpoint.answer(context, writer, rest);
-  std::size_t index = models->has_one() ? 0 : models->find(model_of(writer->request().body));
+  const http::Request& request = writer->request();
+  const std::string name = endpoint.is_of_model ? http::query_value(request.query, "model").value_or("") : model_of(request.body);
+  if (endpoint.is_of_model) {
+    if (const ApiStatus known = check_model(context, name); !known && models->find(name) == ServedModels::npos) {
+      return writer->respond(error_response(known.error(), request));
+    }
+  }
+  const std::size_t index = models->has_one() ? 0 : models->find(name);
   if (index == ServedModels::npos) return endpoint.answer(context, writer, rest);  // which says so
   answer_when_loaded(*models, index, endpoint, writer, rest);
 }

@@ -36,6 +36,7 @@ struct ServedModel {
   // Null: it is attached, and stays.
   std::function<Result<std::unique_ptr<Engine>>(const std::atomic<bool>& is_cancelled)> load = nullptr;
   std::function<void()> unloaded = nullptr;  // told on the same thread when its memory is back
+  bool was_pulled = false;                   // by a request, which may delete it again
 };
 
 enum class ModelState : std::uint8_t { kKnown, kLoading, kLoaded, kFailed };
@@ -81,6 +82,7 @@ class ServedModels {
   std::vector<std::size_t> indices() const;
   bool has_one() const;
   bool takes_any_name() const { return config_.any_name; }
+  std::chrono::seconds keep_alive() const { return config_.keep_alive; }
   const ServedModel& model(std::size_t index) const { return entries_[index]->model; }
   // The contexts of the models, in their order, before anything is asked. `make_context` makes those of added ones.
   using MakeContext = std::function<ApiContext*(const ServedModel& model)>;

@@ -102,6 +102,7 @@ extern const Endpoint kProps = {
     .meaning = "the model, its template and what requests that say nothing get, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_props(context, writer); },
     .api = "llama-server",
+    .is_of_model = true,
 };
 
 extern const Endpoint kSlots = {
@@ -110,6 +111,7 @@ extern const Endpoint kSlots = {
     .meaning = "how many answers can be made at a time, and which are, as llama-server's clients ask",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { answer_slots(context, writer); },
     .api = "llama-server",
+    .is_of_model = true,
 };
 
 extern const Endpoint kApplyTemplate = {

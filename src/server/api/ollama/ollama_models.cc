@@ -53,18 +53,25 @@ void answer_tags(const ApiContext& context, const Writer& writer) {
   writer->respond({.body = std::move(body)});
 }
 
+// When the model leaves if nobody asks it again.
+std::string expiry_of(const ServedModels& models, const ModelStatus& status) {
+  if (models.keep_alive() == std::chrono::seconds(0)) return std::string(kNeverExpires);
+  const std::chrono::milliseconds idle(status.num_users > 0 ? 0 : status.idle_ms);
+  return rfc3339(std::chrono::system_clock::now() + models.keep_alive() - std::chrono::duration_cast<std::chrono::seconds>(idle));
+}
+
 void answer_ps(const ApiContext& context, const Writer& writer) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("models").begin_array();
-  const auto add = [&json](const ApiContext& model) {
-    begin_model(json, model).member("expires_at", kNeverExpires).member("size_vram", 0);
+  const auto add = [&json](const ApiContext& model, const std::string& expires_at) {
+    begin_model(json, model).member("expires_at", expires_at).member("size_vram", 0);
     json.member("context_length", model.engine.model_info().max_model_len_tokens).end_object();
   };
-  if (context.models == nullptr) add(context);
+  if (context.models == nullptr) add(context, std::string(kNeverExpires));
   const auto models = context.models == nullptr ? std::vector<ModelStatus>() : context.models->status();
   for (const ModelStatus& status : models) {
-    if (status.state == ModelState::kLoaded) add(context.models->context(status.index));
+    if (status.state == ModelState::kLoaded) add(context.models->context(status.index), expiry_of(*context.models, status));
   }
   json.end_array().end_object();
   writer->respond({.body = std::move(body)});

@@ -179,6 +179,7 @@ extern const Endpoint kTokenizerInfo = {
     .meaning = "special tokens and the chat template, for clients that render themselves",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(tokenizer_info(context, *writer), *writer); },
+    .is_of_model = true,
 };
 
 }  // namespace kvasir::server::api
