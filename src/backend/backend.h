@@ -184,8 +184,6 @@ class Backend {
 
   // Whether new cells may have the format. Error (kUsage) naming those that the device keeps.
   virtual Status check_cells(kv::KvFormat) const { return {}; }
-  // Error (kMachine): the device has failed, and results since then are void.
-  virtual Status status() const { return {}; }
 
   // Room for a matrix of the tensor's shape. Errors: kMachine (memory), kBadFile (shape).
   virtual Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) = 0;

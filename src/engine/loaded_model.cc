@@ -230,6 +230,7 @@ Status load_adapters(const EngineConfig& config, LoadedModel& loaded) {
 // Takes what loaded.memory has planned: cells, their place on the disk, rows for layer-by-layer prompts.
 Status reserve_memory(const EngineConfig& config, const model::ModelConfig& model, LoadedModel& loaded) {
   KVASIR_CHECKED(loaded.kv.validate());
+  KVASIR_CHECKED(loaded.backend->check_cells(loaded.kv.new_cells));
   const std::int64_t bytes = loaded.kv.memory_bytes();
   auto memory = loaded.backend->make_cell_memory(bytes);
   if (!memory) {

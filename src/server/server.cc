@@ -365,7 +365,9 @@ Status Server::Impl::open_ollama() {
   ollama_listener = std::make_unique<http::Listener>(io, connections, [this](auto socket, auto slot) {
     begin_session(std::move(socket), std::move(slot), ollama_context);
   });
-  return ollama_listener->open(config.host, *config.ollama_port);
+  Status opened = ollama_listener->open(config.host, *config.ollama_port);
+  if (!opened) opened.error().message = "Ollama's API: " + opened.error().message;
+  return opened;
 }
 
 void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot,

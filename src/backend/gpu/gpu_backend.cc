@@ -42,11 +42,6 @@ Status GpuBackend::check_cells(kv::KvFormat format) const {
                     "kv_type");
 }
 
-Status GpuBackend::status() const {
-  const std::string error = device_->error();
-  return error.empty() ? Status() : make_error(ErrorKind::kMachine, "device: " + error);
-}
-
 Result<std::unique_ptr<Activation>> GpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
   auto made = std::make_unique<GpuActivation>(*device_);
   made->max_rows = max_rows;

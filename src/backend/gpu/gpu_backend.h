@@ -32,7 +32,6 @@ class GpuBackend final : public Backend {
   ~GpuBackend() override;
 
   Status check_cells(kv::KvFormat format) const override;
-  Status status() const override;
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override {
     return matmuls_.make_matrix(tensor, use);
   }

@@ -13,9 +13,6 @@
 
 namespace kvasir::server::api {
 
-namespace {
-
-// `"a", "b" and 3 others`.
 std::string served_names(const ApiContext& context) {
   if (context.models == nullptr) return fmt::format("\"{}\"", context.model_name);
   constexpr std::size_t kMostShown = 4;
@@ -27,8 +24,6 @@ std::string served_names(const ApiContext& context) {
   if (models.size() > kMostShown) names += fmt::format(" and {} others", models.size() - kMostShown);
   return names;
 }
-
-}  // namespace
 
 std::vector<const ApiContext*> contexts_of_models(const ApiContext& context) {
   if (context.models == nullptr) return {&context};

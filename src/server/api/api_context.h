@@ -81,6 +81,8 @@ bool serves_name(const ApiContext& context, std::string_view name);
 std::string adapter_of(const ApiContext& context, std::string_view name);
 // The model's name in the request's answer: its adapter's, if it has one.
 std::string answering_name(const ApiContext& context, const GenerationRequest& request);
+// The models that are served, as messages list them: `"a", "b" and 3 others`.
+std::string served_names(const ApiContext& context);
 // Error (404, model_not_found) unless they are, or the name is empty.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into

@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 // "model 'x' not found", by which clients know that they may pull it.
 inline ApiError in_ollama_words(ApiError error, const ApiContext& context, const std::string& asked) {
   if (error.code != "model_not_found") return error;
-  error.message = fmt::format("model '{}' not found: this server has {}", printable(asked), context.model_name);
+  error.message = fmt::format("model '{}' not found: this server has {}", printable(asked), served_names(context));
   return error;
 }
 
