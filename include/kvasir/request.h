@@ -139,7 +139,7 @@ struct Usage {
   std::int32_t draft_tokens = 0;
   std::int32_t draft_tokens_accepted = 0;
   bool had_prediction = false;  // Request::predicted_token_ids
-  // Of all answers that were drawn, where some of them were not given (a server's best_of); else 0.
+  // Tokens of all answers that were drawn, where some were not given (a server's best_of); else 0.
   std::int32_t search_tokens = 0;
   // Bytes of KV that a choice kept in the layers without a window, as a share of what KvParams::budget is of:
   // when its policy acted last, the mean over all times, and the most just before one.

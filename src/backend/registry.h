@@ -29,7 +29,7 @@ void add_gpu(const std::string& name, OpenGpu open);
 // The names of devices, the usual one first: "cpu", "guarded" (guarded/guarded_backend.h), and those of GPUs.
 std::vector<std::string> device_names();
 
-// What people may ask for, whether it is there or not.
+// A device that people may ask for, whether it is there or not.
 struct DeviceDescription {
   std::string name;               // as --device takes it; "cuda" where no such device is there
   std::string kind;               // "cpu" or "cuda"
@@ -45,6 +45,8 @@ Status check_device(const std::string& device);
 // Whether GpuBackend runs the device: it keeps cells of F16 and F32, runs no KV policy and no adapter, and packs the head
 // in a way of its own.
 bool is_gpu(const std::string& device);
+// Query heads that may share a KV head there.
+inline constexpr std::int32_t kMaxGpuGroupSize = cuda::kMaxAttentionRows;
 
 // The backend of a device, as make_cpu_backend() where that is "cpu" or empty. Errors: as check_device(), kUsage for
 // an `isa` that the host lacks.

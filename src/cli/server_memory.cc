@@ -36,7 +36,7 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
       "request_memory");
 }
 
-// What a flag says, at least `least_bytes`.
+// The bytes that a flag says, at least `least_bytes`.
 Result<std::int64_t> size_of_flag(std::string_view flag, const std::string& size, std::int64_t least_bytes) {
   const auto bytes = parse_bytes(size);
   if (bytes && *bytes >= least_bytes) return *bytes;

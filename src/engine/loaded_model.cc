@@ -174,6 +174,20 @@ Status load_text(const EngineConfig& config, bool is_encoder, LoadedModel& loade
   return {};
 }
 
+// Error (kUnmet): the device does not run heads in such groups.
+Status check_groups(const EngineConfig& config, const model::ModelConfig& model) {
+  if (!backend::is_gpu(chosen_device(config))) return {};
+  for (const model::LayerGroup& group : model.layer_groups) {
+    const std::int32_t group_size = model.num_heads / model.num_kv_heads_of(group);
+    if (group_size <= backend::kMaxGpuGroupSize) continue;
+    return make_error(ErrorKind::kUnmet,
+                      fmt::format("device: {} runs at most {} query heads to a KV head, the model has {}",
+                                  chosen_device(config), backend::kMaxGpuGroupSize, group_size),
+                      "device");
+  }
+  return {};
+}
+
 // Opens the packed copy, or makes ready to write one.
 Status prepare_packed_copy(const EngineConfig& config, LoadedModel& loaded) {
   if (backend::is_gpu(chosen_device(config))) return {};  // which packs the head in a way of its own
@@ -276,6 +290,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_TRY(const model::ModelConfig model, in_file(requested, model::load_config(source)));
   EngineConfig& config = loaded.settings = requested;
   config.max_num_batched_tokens = batched_tokens(requested, model);
+  KVASIR_CHECKED(check_groups(config, model));
   if (backend::is_gpu(chosen_device(config)) && config.kv_cache_type == KvCacheType::kQ12) {
     config.kv_cache_type = KvCacheType::kF16;
   }

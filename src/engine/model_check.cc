@@ -65,7 +65,7 @@ void add_tensors(const io::WeightSource& source, std::vector<std::string>& reaso
   if (num_named < faults.size()) reasons.push_back(fmt::format("{} more tensors likewise", faults.size() - num_named));
 }
 
-// Of the configuration and the tensors.
+// Adds the reasons of the configuration and the tensors.
 void add_config(const io::WeightSource& source, std::vector<std::string>& reasons) {
   add_types(source, reasons);
   const auto config = model::load_config(source);

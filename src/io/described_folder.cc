@@ -102,7 +102,7 @@ void add_tensor_faults(const std::string& folder, std::span<const Error> errors,
   if (num_named < errors.size()) faults.push_back(fmt::format("{} more tensors likewise", errors.size() - num_named));
 }
 
-// Of a folder whose family is known.
+// Adds every fault of a folder whose family is known.
 void add_faults(const std::string& folder, const HfConfig& config, const HfMapping& mapping, const SafetensorsSet& files,
                 MetadataValues& values, std::vector<std::string>& faults) {
   std::vector<Error> errors;

@@ -22,6 +22,12 @@ void StepRows::begin_step(const BatchInput& batch) {
   }
 }
 
+bool StepRows::loses_observed() const {
+  return std::ranges::any_of(batch_.sequences, [](const BatchSequence& slice) {
+    return slice.num_wanted_rows < std::min(slice.num_rows, slice.observed.num_queries);
+  });
+}
+
 std::int32_t StepRows::keep_wanted() {
   kept_.clear();
   const auto wants_all = [](const BatchSequence& slice) { return slice.num_wanted_rows == slice.num_rows; };

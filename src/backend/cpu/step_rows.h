@@ -33,6 +33,9 @@ class StepRows {
   // The rows that the last keep_wanted() left, as they were numbered before it. None when it did nothing.
   std::span<const std::int32_t> kept() const { return kept_; }
 
+  // Whether keep_wanted() would leave out rows whose queries are observed.
+  bool loses_observed() const;
+
   // The number that a row had in the plan.
   std::int32_t planned_row(std::int32_t row) const { return planned_[static_cast<std::size_t>(row)]; }
   void mark_non_finite(std::int32_t row) { mark_planned(planned_row(row)); }

@@ -65,7 +65,7 @@ class GpuAttention {
   std::vector<std::unique_ptr<GroupPlan>> plans_;
   BlockScores block_scores_;
 
-  // Of the layer that runs.
+  // The layer that runs: its cells, partial results and, where they are scored, what came home.
   std::vector<kv::KvCellRef> refs_;
   DeviceArray<kv::KvCellRef> device_refs_;
   DeviceArray<float> out_, max_, sum_, block_sums_, row_max_, total_sum_;

@@ -286,9 +286,7 @@ void GpuBackend::move_kept(const Rows& rows) {
 
 std::int32_t GpuBackend::attend_wanted_rows(const AttendOp& op, std::span<const Rows> rows, bool is_last,
                                             Activation& out) {
-  const bool loses_observed = std::ranges::any_of(rows_.batch().sequences, [](const BatchSequence& slice) {
-    return slice.num_wanted_rows < std::min(slice.num_rows, slice.observed.num_queries);
-  });
+  const bool loses_observed = rows_.loses_observed();
   if (loses_observed) attend(op, out);  // for the attention score that it leaves
   if (loses_observed && !is_last) return rows_.count();
   const std::int32_t num_planned = rows_.count();

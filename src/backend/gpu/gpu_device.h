@@ -23,7 +23,7 @@ class GpuDevice {
   virtual std::byte* allocate(std::int64_t num_bytes) = 0;
   // Memory that kernels only read, with these bytes. Null as above.
   virtual const std::byte* allocate_constant(std::span<const std::byte> bytes) = 0;
-  // Of either kind; null is allowed.
+  // Gives back memory of either kind; null is allowed.
   virtual void free(const void* memory) = 0;
   // Complete when they return.
   virtual void copy_in(std::span<const std::byte> from, void* to) = 0;

@@ -1,4 +1,4 @@
-// Of a program that was built without CUDA.
+// A program that was built without CUDA has no device.
 #include "backend/gpu/cuda_devices.h"
 
 namespace kvasir::backend {

@@ -1,4 +1,4 @@
-// What the launchers of kernels are given. All pointers are of the device.
+// Arguments of the launchers of kernels. All pointers are of the device.
 //
 // C++20 without CUDA: host code that no nvcc compiles uses them too.
 #pragma once
