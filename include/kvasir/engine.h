@@ -109,7 +109,13 @@ struct EngineConfig {
   // Adapters may take so much, those from the start and the floats of one that is read included. 0: no others can be
   // loaded.
   std::int64_t adapter_memory_bytes = 0;
-  std::string device = {};    // "cpu", "guarded"; empty: KVASIR_DEVICE or the processor
+  std::string device = {};    // "cpu", "guarded", "cuda:0"; empty: KVASIR_DEVICE or the processor
+  // Of a GPU, for weights, KV and workspace together: so many bytes, or where that is 0 this share of all it has.
+  std::int64_t gpu_memory_bytes = 0;
+  double gpu_memory_share = 0.9;
+  // Called by the engine's thread when a device gives no results any more, with the reason in one line. Every request has
+  // ended with an error by then, and new ones are refused.
+  std::function<void(const std::string&)> on_device_lost = {};
   std::string isa;            // "ref", "avx2", "neon"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
   // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/batch_input.h"
@@ -181,6 +182,13 @@ struct HeadOp {
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  // The bytes that weights, KV and workspace may take of the device's own memory; none: they take the host's.
+  virtual std::optional<std::int64_t> memory_bytes() const { return std::nullopt; }
+  // Of these, what ops take for themselves. Once the rows and activations are made.
+  virtual std::int64_t scratch_bytes() const { return 0; }
+  // Why the device gives no results any more, in one line; empty while it does. Such a device stays so.
+  virtual std::string error() const { return {}; }
 
   // Whether new cells may have the format. Error (kUsage) naming those that the device keeps.
   virtual Status check_cells(kv::KvFormat) const { return {}; }

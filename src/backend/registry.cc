@@ -14,6 +14,7 @@
 #include "backend/guarded/guarded_backend.h"
 #include "backend/guarded/guarded_memory.h"
 #include "base/printable.h"
+#include "base/units.h"
 #include "kernels/isa.h"
 
 namespace kvasir::backend {
@@ -53,6 +54,19 @@ Result<const kernels::KernelTable*> table_of(const std::string& isa) {
   if (table != nullptr) return table;
   return make_error(ErrorKind::kUsage,
                     fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa), "isa");
+}
+
+Status limit_memory(const std::string& name, const GpuMemory& wanted, GpuDevice& device) {
+  const GpuDevice::Memory memory = device.memory();
+  if (wanted.num_bytes > memory.free_bytes) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("gpu-memory: {} of {} are free on {}, {} were asked for", format_bytes(memory.free_bytes),
+                                  format_bytes(memory.total_bytes), name, format_bytes(wanted.num_bytes)),
+                      "gpu-memory");
+  }
+  const auto share_bytes = static_cast<std::int64_t>(wanted.share * static_cast<double>(memory.total_bytes));
+  device.limit(wanted.num_bytes > 0 ? wanted.num_bytes : std::min(share_bytes, memory.free_bytes));
+  return {};
 }
 
 }  // namespace
@@ -104,7 +118,7 @@ Status check_device(const std::string& device) {
 }
 
 Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const std::string& isa, ThreadPool& pool,
-                                              Precision precision) {
+                                              Precision precision, const GpuMemory& memory) {
   KVASIR_CHECKED(check_device(device));
   if (is_usual(device) && device != "guarded") return make_cpu_backend(isa, pool, precision);
   KVASIR_TRY(const kernels::KernelTable* table, table_of(isa));
@@ -113,10 +127,11 @@ Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const s
       return make_error(ErrorKind::kUsage, fmt::format("fast: {} has the exact mode alone", device), "fast");
     }
     KVASIR_TRY(std::unique_ptr<GpuDevice> opened, gpus().at(device)());
+    KVASIR_CHECKED(limit_memory(device, memory, *opened));
     return std::make_unique<GpuBackend>(std::move(opened), *table, pool);
   }
-  KVASIR_TRY(auto memory, GuardedMemory::reserve(kGuardedBytes));
-  return std::make_unique<GuardedBackend>(*table, pool, precision, std::move(memory));
+  KVASIR_TRY(auto guarded, GuardedMemory::reserve(kGuardedBytes));
+  return std::make_unique<GuardedBackend>(*table, pool, precision, std::move(guarded));
 }
 
 }  // namespace kvasir::backend

@@ -48,9 +48,15 @@ bool is_gpu(const std::string& device);
 // Query heads that may share a KV head there.
 inline constexpr std::int32_t kMaxGpuGroupSize = cuda::kMaxAttentionRows;
 
+// What a backend may take of a GPU's memory: so many bytes, or where that is 0 this share of all, as far as it is free.
+struct GpuMemory {
+  std::int64_t num_bytes = 0;
+  double share = 0.9;
+};
+
 // The backend of a device, as make_cpu_backend() where that is "cpu" or empty. Errors: as check_device(), kUsage for
-// an `isa` that the host lacks.
+// an `isa` that the host lacks, kMachine where less memory than `num_bytes` is free.
 Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const std::string& isa, ThreadPool& pool,
-                                              Precision precision = Precision::kExact);
+                                              Precision precision = Precision::kExact, const GpuMemory& memory = {});
 
 }  // namespace kvasir::backend

@@ -104,6 +104,9 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
                   "Where the model runs: cpu, cuda:0 where the program has CUDA, or guarded (the processor with memory that only "
                   "its ops can touch, for tests)")
       ->default_str("cpu");
+  verb.add_option("--gpu-memory", options.gpu_memory,
+                  "Memory of a GPU for weights, KV and workspace together: a share of all (0.9, 90%) or a size (20GiB)")
+      ->capture_default_str();
   verb.add_flag(
       "--fast", options.fast,
       "Requantise the weights to int8 (W8A8, one scale per 256 inputs): faster prompts, more memory, slightly "
@@ -265,6 +268,28 @@ Result<std::vector<AdapterConfig>> adapters_of(const EngineOptions& options) {
   return adapters;
 }
 
+// "0.9" and "90%" are shares, all else is a size.
+Status set_gpu_memory(std::string_view text, EngineConfig& config) {
+  const bool is_percent = text.ends_with('%');
+  const std::string number(is_percent ? text.substr(0, text.size() - 1) : text);
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const bool is_number = error == std::errc() && end == number.data() + number.size();
+  const double share = is_percent ? value / 100.0 : value;
+  if (is_number && (is_percent || share <= 1.0)) {
+    if (share > 0.0 && share <= 1.0) {
+      config.gpu_memory_share = share;
+      return {};
+    }
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("--gpu-memory: a share is above 0 and at most 1, not {}", printable_line(text)), "gpu-memory");
+  }
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return make_error(ErrorKind::kUsage, "--gpu-memory: " + bytes.error().message, "gpu-memory");
+  config.gpu_memory_bytes = *bytes;
+  return {};
+}
+
 }  // namespace
 
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
@@ -275,6 +300,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
     return make_error(device.error().kind, "--" + device.error().message, "device");
   }
   config.device = options.device;
+  KVASIR_CHECKED(set_gpu_memory(options.gpu_memory, config));
   config.speculates = options.speculate != "off";
   config.max_draft_tokens = options.max_draft_tokens;
   if (!options.draft_model.empty()) {

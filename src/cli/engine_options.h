@@ -21,6 +21,7 @@ struct EngineOptions {
   std::string kv_type = "q12";
   bool fast = false;
   std::string device;            // empty: the processor
+  std::string gpu_memory = "0.9";  // a share of a GPU's memory, or a size
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
   std::int32_t max_draft_tokens = EngineConfig{}.max_draft_tokens;
   std::string draft_model;        // a name or a path; empty: none

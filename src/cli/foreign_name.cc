@@ -46,7 +46,7 @@ constexpr auto kForeignFlags = std::to_array<ForeignName>({
     {"--gpu-layers", "packages run on the CPU alone (docs/GPU.md): leave it out"},
     {"--n-gpu-layers", "packages run on the CPU alone (docs/GPU.md): leave it out"},
     {"--tensor-parallel-size", "one machine serves a model: leave it out"},
-    {"--gpu-memory-utilization", "--memory 8G bounds weights, KV and workspace together"},
+    {"--gpu-memory-utilization", "of a GPU it is --gpu-memory 0.9; --memory 8G bounds weights, KV and workspace on the CPU"},
     {"-fa", "attention is always fused: leave it out"},
     {"--flash-attn", "attention is always fused: leave it out"},
     {"-b", "the tokens of a step are --max-num-batched-tokens"},

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "base/env.h"
-#include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "base/logger.h"
 #include "base/memory_reserve.h"
@@ -27,6 +26,7 @@
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
 #include "cli/limit_options.h"
+#include "cli/lost_device.h"
 #include "cli/model_library.h"
 #include "cli/model_memory.h"
 #include "cli/model_session.h"
@@ -34,6 +34,7 @@
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "cli/service_manager.h"
+#include "cli/server_announcement.h"
 #include "cli/server_memory.h"
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
@@ -67,47 +68,6 @@ Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
                  .writer = &writer});
 }
 
-std::string listening_url(const server::ServerConfig& config, std::uint16_t port) {
-  const std::string& host = config.host;
-  const bool is_any = host == "0.0.0.0" || host == "::";
-  const std::string name = is_any ? "localhost" : host.find(':') == host.npos ? host : "[" + host + "]";
-  return fmt::format("{}://{}:{}", config.tls_certificate_file.empty() ? "http" : "https", name, port);
-}
-
-std::string curl_line(const Engine& engine, const std::string& url, const server::ServerConfig& config) {
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object().member("model", config.served_model_name);
-  const bool can_chat = engine.chat_template() != nullptr, is_encoder = engine.model_info().is_encoder;
-  if (is_encoder) {
-    json.member("input", "Once upon a time");
-  } else if (can_chat) {
-    json.key("messages")
-        .begin_array()
-        .begin_object()
-        .member("role", "user")
-        .member("content", "Hello!")
-        .end_object()
-        .end_array();
-  } else {
-    json.member("prompt", "Once upon a time").member("max_tokens", 32);
-  }
-  json.end_object();
-  const std::string key = config.api_keys_file.empty() ? "" : " -H \"Authorization: Bearer $KEY\"";
-  return fmt::format("curl {}/v1/{} -H 'Content-Type: application/json'{} -d '{}'", url,
-                     is_encoder ? "embeddings"
-                     : can_chat ? "chat/completions"
-                                : "completions",
-                     key, body);
-}
-
-std::string describe_memory(const std::string& model, const Engine& engine) {
-  const ModelInfo& info = engine.model_info();
-  return fmt::format("{} ({}, {}): {} of weights, {} of KV, up to {} tokens a request", printable_line(model),
-                     info.architecture, info.quantization, format_bytes(info.weight_bytes),
-                     format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
-}
-
 // An adapter's name leads to its model, and to nothing else.
 Status check_name(const std::string& adapter, const ModelPlace& place) {
   if (adapter == place.name || std::ranges::find(place.names, adapter) != place.names.end()) {
@@ -118,58 +78,11 @@ Status check_name(const std::string& adapter, const ModelPlace& place) {
   return {};
 }
 
-// The first model, which is loaded unless all are found in a folder, and the names of the others.
-struct Announced {
-  const std::vector<ModelPlace>& places;
-  const Engine* first = nullptr;  // null: it is loaded on demand
-};
-
-std::string describe_models(const Announced& models) {
-  std::string lines;
-  const auto add = [&](const std::string& line) { lines += (lines.empty() ? "" : "\n") + line; };
-  for (const ModelPlace& place : models.places) {
-    const bool is_loaded = &place == &models.places.front() && models.first != nullptr;
-    add(is_loaded ? describe_memory(place.model, *models.first)
-                  : fmt::format("{} ({}, {}): loaded when it is asked", printable_line(place.name),
-                                place.described.architecture, place.described.quantization));
-  }
-  return lines;
-}
-
-void announce(const Announced& models, const server::Server& server, const server::ServerConfig& config, bool as_json) {
-  const std::string url = listening_url(config, server.port());
-  const std::string memory = describe_models(models);
-  const std::string curl = models.first == nullptr ? fmt::format("curl {}/v1/models", url)
-                                                   : curl_line(*models.first, url, config);
-  const std::optional<std::uint16_t> grpc_port = server.grpc_port(), ollama_port = server.ollama_port();
-  if (!as_json) {
-    print(fmt::format("{}\n{} (Ctrl-C stops)\n", memory, url));
-    if (grpc_port) print(fmt::format("gRPC on port {}\n", *grpc_port));
-    if (ollama_port) print(fmt::format("Ollama's API on port {}\n", *ollama_port));
-    return print(curl + "\n");
-  }
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().member("model", config.served_model_name).key("models").begin_array();
-  for (const ModelPlace& place : models.places) {
-    const bool is_loaded = &place == &models.places.front() && models.first != nullptr;
-    json.begin_object().member("name", place.name).key("names").begin_array();
-    for (const std::string& name : place.names) json.value(name);
-    json.end_array().member("path", place.model).member("state", is_loaded ? "loaded" : "known").end_object();
-  }
-  json.end_array().member("memory", memory).member("url", url);
-  if (models.first != nullptr) json.member("device", models.first->model_info().device);
-  if (grpc_port) json.member("grpc_port", *grpc_port);
-  if (ollama_port) json.member("ollama_port", *ollama_port);
-  json.member("example", curl).end_object();
-  print(out + "\n");
-}
-
 // The first signal drains, the second ends the process, finished or not; so does time, when the drain takes
-// kCancelGrace longer than it may.
+// kCancelGrace longer than it may. A device that is lost ends it with kExitMachine.
 Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog, ServiceManager& manager,
                                std::chrono::seconds drain, BlockedSignals& signals, MemoryReserve& reserve,
-                               Logger& logger) {
+                               const LostDevice& lost, Logger& logger) {
   using Clock = std::chrono::steady_clock;
   std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
   int num_signals = 0;
@@ -181,6 +94,13 @@ Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog,
     }
     watchdog.beat();
     reserve.refill();
+    if (const std::string reason = lost.reason(); !reason.empty()) {
+      logger.error("{}", reason);
+      server.stop();
+      manager.stopping();
+      finished.wait_for(kLastGrace);  // for streams to say so
+      std::_Exit(kExitMachine);
+    }
     const std::optional<int> signal = signals.take(kServeSignalInterval);
     // A terminal that closes hangs up more than once.
     if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
@@ -273,6 +193,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  const auto lost = std::make_shared<LostDevice>();
+  config.on_device_lost = [lost](const std::string& reason) { lost->note(reason); };
   KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));
   const bool has_adapters = !config.adapters.empty() || !options.server.adapter_folders.empty();
   if (places.size() > 1 && has_adapters) {
@@ -329,7 +251,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
                 listening_url(options.server, server->port()));
   const Result<int> exit_code =
       serve_until_signal(*server, SystemdWatchdog(*first, *server, manager), manager,
-                         std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
+                         std::chrono::seconds(options.drain_seconds), signals, reserve, *lost, logger);
   close_server(std::move(server), logger);
   return exit_code;
 }

@@ -61,6 +61,7 @@ Status validate_limits(const EngineConfig& config) {
       {"max_num_batched_tokens", config.max_num_batched_tokens, 0, 1 << 16},
       {"ctx", config.max_model_len_tokens, 0, 1 << 28},
       {"kv_cache_tokens", config.kv_cache_tokens, 0, 1ll << 32},
+      {"gpu-memory", config.gpu_memory_bytes, 0, 1ll << 50},
       {"memory", config.memory_bytes, 0, 1ll << 50},
       {"max_queued_requests", config.max_queued_requests, 1, 1 << 20},
   };
@@ -202,12 +203,31 @@ Status prepare_packed_copy(const EngineConfig& config, LoadedModel& loaded) {
   return {};
 }
 
-Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
-                    const model::WeightProgress& progress, LoadedModel& loaded) {
+Status open_device(const EngineConfig& config, LoadedModel& loaded) {
   if (loaded.pool == nullptr) loaded.pool = std::make_shared<ThreadPool>(threads_of(config));
   KVASIR_TRY(loaded.backend,
              backend::make_backend(chosen_device(config), chosen_isa(config), *loaded.pool,
-                                   config.fast ? backend::Precision::kFast : backend::Precision::kExact));
+                                   config.fast ? backend::Precision::kFast : backend::Precision::kExact,
+                                   {.num_bytes = config.gpu_memory_bytes, .share = config.gpu_memory_share}));
+  return {};
+}
+
+// The plan of the memory that weights and KV take, which may be the device's own. `host_bytes`: of the process besides,
+// where it is the host's; `to_come_bytes` as plan_memory() has them.
+Result<MemoryPlan> plan_for(const EngineConfig& config, const model::ModelConfig& model, const backend::Backend& backend,
+                            std::int64_t weight_bytes, std::int64_t host_bytes, std::int64_t available_bytes,
+                            std::int64_t to_come_bytes = 0) {
+  const std::optional<std::int64_t> device_bytes = backend.memory_bytes();
+  if (!device_bytes) return plan_memory(config, model, weight_bytes, host_bytes, available_bytes, to_come_bytes);
+  EngineConfig of_device = config;
+  of_device.device = chosen_device(config);
+  of_device.memory_bytes = *device_bytes;
+  of_device.reserved_bytes = 0;
+  return plan_memory(of_device, model, weight_bytes, backend.scratch_bytes(), *device_bytes);
+}
+
+Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
+                    const model::WeightProgress& progress, LoadedModel& loaded) {
   if (!config.adapters.empty() || config.adapter_memory_bytes > 0) loaded.backend->expect_adapters();
   KVASIR_CHECKED(prepare_packed_copy(config, loaded));
   loaded.max_logit_rows = max_logit_rows(model);
@@ -217,6 +237,9 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
   KVASIR_TRY(loaded.model,
              in_file(config, model::load_model(loaded.opened.source(), *loaded.backend, limits, progress,
                                                &loaded.packed_copy)));
+  if (const std::string error = loaded.backend->error(); !error.empty()) {
+    return make_error(ErrorKind::kMachine, fmt::format("device: {}: {}", chosen_device(config), error), "device");
+  }
   loaded.packed_copy.finish();
   return {};
 }
@@ -299,10 +322,11 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_CHECKED(check_disk(config, widest_head_dim(model)));
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
   // exact.
+  KVASIR_CHECKED(open_device(config, loaded));
   const std::int64_t available_bytes = available_memory_bytes();
   const std::int64_t still_to_come = later_bytes(config, model, source);
-  KVASIR_CHECKED(plan_memory(config, model, packed_tensor_bytes(source),
-                             process_bytes_of(config, 0) + still_to_come, available_bytes, mapped_bytes(model)));
+  KVASIR_CHECKED(plan_for(config, model, *loaded.backend, packed_tensor_bytes(source),
+                          process_bytes_of(config, 0) + still_to_come, available_bytes, mapped_bytes(model)));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_CHECKED(load_text(config, model.is_encoder, loaded));
@@ -312,7 +336,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   const std::int64_t weight_bytes =
       loaded.model->weight_bytes() + std::max(loaded.adapters->num_bytes(), config.adapter_memory_bytes);
   const std::int64_t process_bytes = process_bytes_of(config, weight_bytes) + still_to_come;
-  KVASIR_TRY(loaded.memory, plan_memory(config, model, weight_bytes, process_bytes, available_bytes));
+  KVASIR_TRY(loaded.memory, plan_for(config, model, *loaded.backend, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));

@@ -143,6 +143,7 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& sub
   const bool is_open = !draining_ || submissions.front().request.is_admitted;
   if (!is_open || is_closed_ || stopping_)
     return make_error(ErrorKind::kUnavailable, "the server is shutting down");
+  if (!lost_.empty()) return make_error(ErrorKind::kUnavailable, lost_, "device");
   KVASIR_TRY(const std::size_t num_admitted, admission_.check(submissions, allow_part, Clock::now()));
   // Short of memory it fails before it has counted a request that does not come.
   ids.reserve(num_admitted);
@@ -320,22 +321,30 @@ void LocalEngine::start_request(Arrival arrival) {
 void LocalEngine::cancel_request(RequestId id) {
   const auto found = requests_.find(static_cast<std::uint64_t>(id));
   if (found == requests_.end()) return;
-  ActiveRequest& request = *found->second;
   ++counters_.num_requests_cancelled;
+  end_request(*found->second, FinishReason::kCancelled, std::nullopt);
+}
+
+void LocalEngine::end_request(ActiveRequest& request, FinishReason reason, const std::optional<Error>& error) {
   const std::size_t num_choices = request.choices.size();
   for (std::size_t i = 0; i < num_choices; ++i) {
     if (request.choices[i].finished) continue;
     scheduler_.finish(request.sequence(i));
     const bool is_last = request.num_unfinished == 1;
-    emit_end(request, i, FinishReason::kCancelled, std::nullopt);
+    emit_end(request, i, reason, error);
     if (is_last) return;  // the request is gone
   }
 }
 
 void LocalEngine::cancel_everything() {
-  std::vector<RequestId> ids;
-  for (const auto& [id, request] : requests_) ids.push_back(request->id);
-  for (RequestId id : ids) cancel_request(id);
+  counters_.num_requests_cancelled += std::ssize(requests_);
+  end_everything(FinishReason::kCancelled, std::nullopt);
+}
+
+void LocalEngine::end_everything(FinishReason reason, const std::optional<Error>& error) {
+  std::vector<ActiveRequest*> requests;
+  for (const auto& [id, request] : requests_) requests.push_back(request.get());
+  for (ActiveRequest* request : requests) end_request(*request, reason, error);
 }
 
 void LocalEngine::step() {
@@ -352,6 +361,8 @@ void LocalEngine::step() {
   for (const sched::ScheduledSequence& sequence : output.sequences) scheduled_.push_back(sequence.id);
   const auto end = Clock::now();
   charge(output, std::chrono::duration<double, std::milli>(end - begin).count());
+  const std::string lost = loaded_.backend->error();
+  if (!lost.empty()) mark_lost(lost, results);
   finish_failed(output, results);
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
@@ -361,6 +372,19 @@ void LocalEngine::step() {
   }
   draft_steps_.end_step(std::chrono::duration<double, std::milli>(end - begin).count(), scheduler_, counters_);
   count_step(counters_, std::ssize(scheduled_), std::chrono::duration<double>(end - begin).count());
+  if (!lost.empty()) end_lost();
+}
+
+// Nothing of the step is a result.
+void LocalEngine::mark_lost(const std::string& reason, std::span<runtime::SequenceResult> results) {
+  const std::lock_guard lock(mutex_);
+  lost_ = fmt::format("device: {} gives no results any more: {}", loaded_.info.device, reason);
+  for (runtime::SequenceResult& result : results) result.error = Error{ErrorKind::kMachine, lost_, "device"};
+}
+
+void LocalEngine::end_lost() {
+  end_everything(FinishReason::kError, Error{ErrorKind::kMachine, lost_, "device"});
+  if (config_.on_device_lost) config_.on_device_lost(lost_);
 }
 
 void LocalEngine::charge(const sched::SchedulerOutput& output, double step_ms) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -85,7 +86,12 @@ class LocalEngine final : public Engine {
   void start_request(Arrival arrival);
   void cancel_request(RequestId id);
   void cancel_everything();
+  void end_request(ActiveRequest& request, FinishReason reason, const std::optional<Error>& error);
+  void end_everything(FinishReason reason, const std::optional<Error>& error);
   void step();
+  // The device gives no results any more: of this step, and of all others.
+  void mark_lost(const std::string& reason, std::span<runtime::SequenceResult> results);
+  void end_lost();
   void charge(const sched::SchedulerOutput& output, double step_ms);
   void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
@@ -132,6 +138,7 @@ class LocalEngine final : public Engine {
   bool is_closed_ = false;  // also for those that are is_admitted
   bool cancel_all_ = false;
   bool stopping_ = false;
+  std::string lost_;  // why the device gives no results any more
 
   std::thread thread_;  // last: everything else exists while it runs
 };

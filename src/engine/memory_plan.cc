@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "backend/kv_layout.h"
+#include "backend/registry.h"
 #include "base/checked_math.h"
 #include "base/units.h"
 #include "engine/batched_tokens.h"
@@ -126,22 +129,23 @@ struct KvTokens {
 // `kv_bytes` of the tokens that are needed.
 Error too_little(const EngineConfig& config, const model::ModelConfig& model, const MemoryPlan& plan,
                  const KvTokens& tokens, std::int64_t kv_bytes, std::int64_t to_come_bytes) {
+  const std::string_view flag = backend::is_gpu(config.device) ? "gpu-memory" : "memory";
   const std::int64_t sufficient = sufficient_budget(
       plan.weight_bytes + plan.process_bytes + to_come_bytes + workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)}) + kv_bytes, kv_bytes,
       config.reserved_bytes, model.vocab_size);
   if (tokens.fitting >= kMinModelLenTokens) {
     return {ErrorKind::kMachine,
-            fmt::format("ctx: {} tokens were asked for, {} fit into {} of memory; --memory {}MiB would do",
-                        tokens.needed, tokens.fitting, format_bytes(plan.budget_bytes), sufficient >> 20),
+            fmt::format("ctx: {} tokens were asked for, {} fit into {} of memory; --{} {}MiB would do",
+                        tokens.needed, tokens.fitting, format_bytes(plan.budget_bytes), flag, sufficient >> 20),
             "ctx"};
   }
   return {ErrorKind::kMachine,
-          fmt::format("memory: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
-                      "room for {} tokens of KV in {}; --memory {}MiB would do",
-                      format_bytes(plan.weight_bytes), format_bytes(plan.workspace_bytes),
+          fmt::format("{}: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
+                      "room for {} tokens of KV in {}; --{} {}MiB would do",
+                      flag, format_bytes(plan.weight_bytes), format_bytes(plan.workspace_bytes),
                       format_bytes(plan.process_bytes), format_bytes(config.reserved_bytes), tokens.needed,
-                      format_bytes(plan.budget_bytes), sufficient >> 20),
-          "memory"};
+                      format_bytes(plan.budget_bytes), flag, sufficient >> 20),
+          std::string(flag)};
 }
 
 }  // namespace

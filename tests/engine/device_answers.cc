@@ -56,7 +56,8 @@ std::vector<DeviceCase> device_cases() {
   return all;
 }
 
-Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::string& model) {
+Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::string& model,
+                                        std::int64_t gpu_memory_bytes) {
   EngineConfig config;
   config.model_path = model;
   config.device = device;
@@ -66,6 +67,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::st
   config.max_num_batched_tokens = 64;
   config.max_num_seqs = 8;
   config.memory_bytes = std::int64_t{4} << 30;
+  config.gpu_memory_bytes = gpu_memory_bytes;
   return Engine::load(config);
 }
 

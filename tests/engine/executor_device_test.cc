@@ -58,6 +58,17 @@ INSTANTIATE_TEST_SUITE_P(Models, ExecutorDevice, ::testing::ValuesIn(named_cases
   return name;
 });
 
+// Attention runs in pieces there, for partial results have little room.
+TEST(ExecutorDevice, SaysTheSameWithLittleMemory) {
+  add_executor();
+  const DeviceCase each = {.name = "little", .model = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf"};
+  const auto cpu = load_on("cpu", each.model);
+  ASSERT_TRUE(cpu) << cpu.error().message;
+  const auto executor = load_on(kExecutor, each.model, 40 << 20);
+  ASSERT_TRUE(executor) << executor.error().message;
+  EXPECT_EQ(first_difference(device_answers(**executor, each), device_answers(**cpu, each)), "");
+}
+
 TEST(ExecutorDevice, RefusesWhatItDoesNotHave) {
   add_executor();
   const auto engine = load_on(kExecutor, std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "backend/gpu/gpu_device.h"
 
@@ -18,12 +19,14 @@ class DeviceArray {
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() { device_->free(data_); }
 
-  // Room for so many; what was there is lost when it grows.
+  // Room for so many; what was there is lost when it grows. Where there is none the device fails.
   T* resize(std::int64_t count) {
     if (count <= capacity_) return data_;
     device_->free(data_);
-    capacity_ = std::max(count, 2 * capacity_);
-    data_ = reinterpret_cast<T*>(device_->allocate(capacity_ * static_cast<std::int64_t>(sizeof(T))));
+    capacity_ = std::max(count, std::min(2 * capacity_, count + kMostSpare));
+    const std::int64_t num_bytes = capacity_ * static_cast<std::int64_t>(sizeof(T));
+    data_ = reinterpret_cast<T*>(device_->allocate(num_bytes));
+    if (data_ == nullptr) device_->fail("the device has no room for " + std::to_string(num_bytes) + " bytes of a step");
     return data_;
   }
   // These elements from the first on.
@@ -35,6 +38,8 @@ class DeviceArray {
   T* data() const { return data_; }
 
  private:
+  static constexpr std::int64_t kMostSpare = 1 << 18;
+
   GpuDevice* device_;
   T* data_ = nullptr;
   std::int64_t capacity_ = 0;

@@ -25,6 +25,7 @@ class DeviceCopies {
     if (array.empty()) return nullptr;
     const auto [it, is_new] = copies_.try_emplace({array.data(), array.size()});
     if (is_new) it->second = reinterpret_cast<const float*>(device_.allocate_constant(std::as_bytes(array)));
+    if (it->second == nullptr) device_.fail("the device has no room for a norm or a bias");
     return it->second;
   }
   const float* of(const float* array, std::int64_t count) {

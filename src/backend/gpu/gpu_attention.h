@@ -21,6 +21,9 @@ class GpuAttention {
  public:
   GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows);
 
+  // What partial results may take: a small part of the device's memory.
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
+
   // After the rows have the batch of the step.
   void begin_step();
   // After rows were left out: attention is planned anew.
@@ -35,7 +38,15 @@ class GpuAttention {
   }
 
  private:
-  // A layer group's tasks, and where each row's partial results lie.
+  // Units whose partial results are there at the same time, and the rows that they are all of.
+  struct Piece {
+    std::int32_t first_unit = 0, end_unit = 0;
+    std::int32_t first_task = 0, end_task = 0;
+    std::int32_t first_row = 0, end_row = 0;
+    std::int64_t num_partials = 0;
+  };
+
+  // A layer group's tasks, and where each row's partial results lie in its piece.
   struct GroupPlan {
     explicit GroupPlan(GpuDevice& device)
         : device_tasks(device), device_blocks(device), device_first(device), device_stride(device), device_chunks(device) {}
@@ -43,7 +54,7 @@ class GpuAttention {
     std::int32_t group_size = 0;  // 0: nothing is planned
     AttentionPlan plan;
     std::vector<std::int32_t> first_partial;  // by unit
-    std::int32_t num_partials = 0;
+    std::vector<Piece> pieces;
     std::vector<BlockId> used_blocks;  // of the pool, by the number that tasks know them by
     std::vector<cuda::AttentionTask> tasks;
     std::vector<std::int32_t> blocks, first_block;         // by logical block; of each slice, where its blocks begin
@@ -54,14 +65,18 @@ class GpuAttention {
 
   void plan_group(std::int32_t group, std::int32_t group_size, GroupPlan& plan);
   static void number_blocks(const KvGroupView& group, GroupPlan& plan);
-  static void add_unit(const AttentionUnit& unit, std::int32_t num_heads, GroupPlan& plan);
-  void run_chunks(const AttendOp& op, const KvGroupView& group, bool is_observed, GroupPlan& plan);
-  void merge(const AttendOp& op, const KvGroupView& group, GroupPlan& plan, GpuActivation& out);
-  void fold_scores(const GroupPlan& plan);
+  // The piece that the units of a row's heads, from this one on, go to: the last one, or a new one.
+  Piece& piece_for(const AttentionUnit& unit, std::int32_t num_kv_heads, std::int32_t head_dim, GroupPlan& plan) const;
+  static void add_unit(const AttentionUnit& unit, std::int32_t num_heads, Piece& piece, GroupPlan& plan);
+  void find_cells(const AttendOp& op, const KvGroupView& group, const GroupPlan& plan);
+  void run_chunks(const AttendOp& op, const KvGroupView& group, const Piece& piece, bool is_observed, GroupPlan& plan);
+  void merge(const AttendOp& op, const KvGroupView& group, const Piece& piece, GroupPlan& plan, GpuActivation& out);
+  void fold_scores(const Piece& piece, const GroupPlan& plan);
 
   GpuDevice& device_;
   DeviceCopies& copies_;
   const StepRows& rows_;
+  const std::int64_t scratch_bytes_;
   std::vector<std::unique_ptr<GroupPlan>> plans_;
   BlockScores block_scores_;
 

@@ -59,10 +59,23 @@ Result<Rows> GpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
   auto* const floats = reinterpret_cast<float*>(device_->allocate(num_bytes));
   if (floats == nullptr && num_bytes > 0) return no_room("rows", num_bytes);
   row_buffers_.push_back(floats);
+  widest_rows_bytes_ = std::max(widest_rows_bytes_, num_bytes);
   return Rows{.data = floats, .stride = width, .width = width};
 }
 
+// Rows of a table that were looked up, rows on their way, the heads' maxima and sums; and partial results of attention,
+// of which a few rows may take more than their share.
+std::int64_t GpuBackend::scratch_bytes() const {
+  constexpr std::int64_t kSmallArraysBytes = 16 << 20;
+  return 3 * widest_rows_bytes_ + expert_bytes_ + 2 * attention_.scratch_bytes() +
+         std::min(device_->limit_bytes() / 64, kSmallArraysBytes);
+}
+
 Result<std::unique_ptr<ExpertRows>> GpuBackend::make_expert_rows(const ExpertShape& shape) {
+  const std::int64_t num_slots = std::int64_t{shape.max_rows} * shape.num_used;
+  const std::int64_t widest = std::max(shape.hidden_size, shape.intermediate_size);
+  expert_bytes_ = std::max(expert_bytes_, num_slots * 4 * (2 * shape.hidden_size + 3 * shape.intermediate_size) +
+                                              kernels_.activation_bytes(widest, num_slots));
   return std::make_unique<GpuExpertRows>(shape, *device_);
 }
 

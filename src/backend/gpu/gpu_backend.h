@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ class GpuBackend final : public Backend {
   GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelTable& kernels, ThreadPool& pool);
   ~GpuBackend() override;
 
+  std::optional<std::int64_t> memory_bytes() const override { return device_->limit_bytes(); }
+  std::int64_t scratch_bytes() const override;
+  std::string error() const override { return device_->error(); }
   Status check_cells(kv::KvFormat format) const override;
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override {
     return matmuls_.make_matrix(tensor, use);
@@ -93,6 +97,8 @@ class GpuBackend final : public Backend {
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
   std::unique_ptr<GpuDevice> device_;
+  std::int64_t widest_rows_bytes_ = 0;  // of those that were made
+  std::int64_t expert_bytes_ = 0;       // what the experts' rows may take
   std::vector<float*> row_buffers_;
   std::vector<std::byte*> cell_memories_;
   DeviceCopies copies_;

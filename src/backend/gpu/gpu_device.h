@@ -1,10 +1,14 @@
 // A GPU as its backend sees it: memory, copies, and a launch for each kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "backend/cuda/kernels/launch_args.h"
 #include "quant/dtype.h"
@@ -17,14 +21,38 @@ namespace kvasir::backend {
 // Thread safety: none. C++20, for nvcc compiles an implementation.
 class GpuDevice {
  public:
+  struct Memory {
+    std::int64_t total_bytes = 0;
+    std::int64_t free_bytes = 0;  // of them, now
+  };
+
   virtual ~GpuDevice() = default;
 
-  // Zeroed, at a multiple of 256; null where there is none left, and for 0 bytes.
-  virtual std::byte* allocate(std::int64_t num_bytes) = 0;
+  virtual Memory memory() const = 0;
+  // The bytes that allocations may take together.
+  void limit(std::int64_t num_bytes) { limit_bytes_ = num_bytes; }
+  std::int64_t limit_bytes() const { return limit_bytes_; }
+  std::int64_t peak_bytes() const { return peak_bytes_; }  // of allocations
+
+  // Zeroed, at a multiple of 256; null where the limit or the device leaves none, and for 0 bytes.
+  std::byte* allocate(std::int64_t num_bytes) {
+    if (num_bytes > limit_bytes_ - used_bytes_) return nullptr;
+    return note(take(num_bytes), num_bytes);
+  }
   // Memory that kernels only read, with these bytes. Null as above.
-  virtual const std::byte* allocate_constant(std::span<const std::byte> bytes) = 0;
+  const std::byte* allocate_constant(std::span<const std::byte> bytes) {
+    const auto num_bytes = static_cast<std::int64_t>(bytes.size());
+    if (num_bytes > limit_bytes_ - used_bytes_) return nullptr;
+    return note(take_constant(bytes), num_bytes);
+  }
   // Gives back memory of either kind; null is allowed.
-  virtual void free(const void* memory) = 0;
+  void free(const void* memory) {
+    const auto found = sizes_.find(memory);
+    if (found == sizes_.end()) return;
+    used_bytes_ -= found->second;
+    sizes_.erase(found);
+    give_back(memory);
+  }
   // Complete when they return.
   virtual void copy_in(std::span<const std::byte> from, void* to) = 0;
   virtual void copy_out(const void* from, std::span<std::byte> to) = 0;
@@ -43,6 +71,28 @@ class GpuDevice {
 
   // The first error so far in one line, or an empty one.
   virtual std::string error() const = 0;
+  // An error of the caller's: nothing runs any more.
+  virtual void fail(std::string reason) = 0;
+
+ protected:
+  // As their public names, without the limit.
+  virtual std::byte* take(std::int64_t num_bytes) = 0;
+  virtual const std::byte* take_constant(std::span<const std::byte> bytes) = 0;
+  virtual void give_back(const void* memory) = 0;
+
+ private:
+  template <class T>
+  T* note(T* memory, std::int64_t num_bytes) {
+    if (memory == nullptr) return nullptr;
+    sizes_[memory] = num_bytes;
+    used_bytes_ += num_bytes;
+    peak_bytes_ = std::max(peak_bytes_, used_bytes_);
+    return memory;
+  }
+
+  std::unordered_map<const void*, std::int64_t> sizes_;
+  std::int64_t limit_bytes_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t used_bytes_ = 0, peak_bytes_ = 0;
 };
 
 }  // namespace kvasir::backend

@@ -77,8 +77,10 @@ void GpuMatmul::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix
   });
   target.num_packed_rows += rows.num_rows();
   if (target.num_packed_rows < target.num_rows) return;
-  // No room is the device's error from then on.
   target.packed = device_.allocate_constant(target.staging.bytes());
+  if (target.packed == nullptr) {
+    device_.fail(fmt::format("the device has no room for a matrix of {} bytes", target.packed_bytes));
+  }
   target.staging = {};
 }
 

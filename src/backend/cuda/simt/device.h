@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/simt/words.h"
@@ -48,8 +49,11 @@ class Device {
   T* output(std::int64_t count) {
     void* p = nullptr;
     if (count == 0) return nullptr;
-    note(cudaMalloc(&p, static_cast<std::size_t>(count) * sizeof(T)));
-    if (p != nullptr) memory_.push_back(p);
+    if (cudaMalloc(&p, static_cast<std::size_t>(count) * sizeof(T)) != cudaSuccess) {
+      cudaGetLastError();  // a lack of memory is the caller's to say
+      return nullptr;
+    }
+    memory_.push_back(p);
     return static_cast<T*>(p);
   }
   std::byte* zeroed(std::int64_t bytes) {
@@ -75,12 +79,22 @@ class Device {
     for (void* p : memory_) note(cudaFree(p));
     memory_.clear();
   }
+  std::int64_t total_bytes() const { return sizes().second; }
+  std::int64_t free_bytes() const { return sizes().first; }
+  bool has_failed() const { return error_ != cudaSuccess; }
   std::string error() const { return error_ == cudaSuccess ? std::string() : cudaGetErrorString(error_); }
   void note(cudaError_t error) {
     if (error_ == cudaSuccess) error_ = error;
   }
 
  private:
+  // Free and all.
+  static std::pair<std::int64_t, std::int64_t> sizes() {
+    std::size_t left = 0, all = 0;
+    if (cudaMemGetInfo(&left, &all) != cudaSuccess) return {};
+    return {static_cast<std::int64_t>(left), static_cast<std::int64_t>(all)};
+  }
+
   std::vector<void*> memory_;
   cudaError_t error_ = cudaSuccess;
 };

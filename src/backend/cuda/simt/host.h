@@ -54,6 +54,10 @@ class Device {
   }
   // Frees all memory.
   void clear() { executor_.memory().clear(); }
+  // Addresses, which cost nothing until they are written to.
+  std::int64_t total_bytes() const { return std::int64_t{1} << 36; }
+  std::int64_t free_bytes() const { return total_bytes(); }
+  bool has_failed() const { return executor_.report().has_value(); }
   // The first error so far, or an empty line.
   std::string error() const { return executor_.report() ? executor_.report()->text : std::string(); }
 
