@@ -1,0 +1,193 @@
+#include "compress/quantize_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include "base/printable.h"
+#include "base/units.h"
+#include "compress/tensor_encoder.h"
+#include "io/gguf_writer.h"
+
+namespace kvasir::compress {
+namespace {
+
+constexpr double kNotableFallback = 0.02;  // of the file
+
+struct Kept {
+  std::regex pattern;
+  DType type;
+};
+
+std::optional<DType> type_named(std::string_view name) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    const bool is_same = std::ranges::equal(info.name, name, [](unsigned char a, unsigned char b) { return std::toupper(a) == std::toupper(b); });
+    if (is_same) return info.dtype;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<Kept>> parse_keep(const std::vector<std::string>& texts) {
+  std::vector<Kept> kept;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const auto type = equals == text.npos ? std::nullopt : type_named(std::string_view(text).substr(equals + 1));
+    if (!type || !has_encoder(*type)) {
+      return make_error(ErrorKind::kUsage,
+                        fmt::format("keep: {}: it must be REGEX=TYPE, of a type that can be written", printable_line(text)), "keep");
+    }
+    try {
+      kept.push_back({std::regex(text.substr(0, equals)), *type});
+    } catch (const std::regex_error&) {
+      return make_error(ErrorKind::kUsage, fmt::format("keep: {}: is no regular expression", printable_line(text.substr(0, equals))), "keep");
+    }
+  }
+  return kept;
+}
+
+// One number of a key that may have a number for each layer.
+Result<std::int64_t> first_int(const io::Metadata& metadata, const std::string& key, std::int64_t otherwise) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (metadata.is_array(key)) {
+    KVASIR_TRY(const auto numbers, metadata.find_ints(key));
+    for (const std::int64_t number : *numbers) {
+      if (number > 0) return number;
+    }
+    return otherwise;
+  }
+  KVASIR_TRY(const auto number, metadata.find_int(key, 0, kMost));
+  return number.value_or(otherwise);
+}
+
+Result<RecipeModel> describe(const io::WeightSource& source, bool has_importance) {
+  const io::Metadata& metadata = source.metadata();
+  RecipeModel model;
+  KVASIR_TRY(model.architecture, metadata.get_string("general.architecture"));
+  const std::string& arch = model.architecture;
+  KVASIR_TRY(const std::int64_t num_layers, first_int(metadata, arch + ".block_count", 0));
+  KVASIR_TRY(const std::int64_t heads, first_int(metadata, arch + ".attention.head_count", 1));
+  KVASIR_TRY(const std::int64_t kv_heads, first_int(metadata, arch + ".attention.head_count_kv", heads));
+  KVASIR_TRY(const std::int64_t experts, first_int(metadata, arch + ".expert_count", 0));
+  model.num_layers = static_cast<std::int32_t>(num_layers);
+  model.num_heads_per_kv_head = static_cast<std::int32_t>(heads / std::max<std::int64_t>(1, kv_heads));
+  model.num_experts = static_cast<std::int32_t>(experts);
+  model.is_tied = source.find("output.weight") == nullptr;
+  model.has_importance = has_importance;
+  return model;
+}
+
+// Importance of a tensor: [experts, inputs], or of one matrix for all. Null where there is none.
+Result<const std::vector<float>*> importance_of(const io::Imatrix* imatrix, const TensorView& tensor) {
+  if (imatrix == nullptr) return nullptr;
+  const auto found = imatrix->mean_squares.find(tensor.name);
+  if (found == imatrix->mean_squares.end()) return nullptr;
+  const std::int64_t count = std::ssize(found->second), length = tensor.row_length();
+  if (count == length || count == length * tensor.shape[2]) return &found->second;
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("imatrix-in: tensor {} has {} inputs, its importance has {}", printable(tensor.name), length, count),
+                    "imatrix-in");
+}
+
+// Entries of the source that are not true of the new file.
+bool is_stale(std::string_view key) {
+  return key.starts_with("split.") || key.starts_with("quantize.") || key == "general.file_type" ||
+         key == "general.quantization_version" || key == "general.alignment";
+}
+
+}  // namespace
+
+std::string_view name_of(Method method) {
+  switch (method) {
+    case Method::kCopy: return "copy";
+    case Method::kRtn: return "rtn";
+    case Method::kImatrix: return "imatrix";
+  }
+  return "";
+}
+
+double QuantizePlan::bits_per_weight() const {
+  std::int64_t bytes = 0;
+  for (const PlannedTensor& tensor : tensors) bytes += tensor.num_bytes();
+  return num_elements > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(num_elements) : 0.0;
+}
+
+std::vector<TensorView> QuantizePlan::views() const {
+  std::vector<TensorView> views;
+  for (const PlannedTensor& tensor : tensors) {
+    views.push_back(tensor.source);
+    views.back().dtype = tensor.choice.type;
+    views.back().data = nullptr;
+  }
+  return views;
+}
+
+namespace {
+
+// The types of all tensors, --keep included.
+Result<std::vector<TypeChoice>> choose_types(const io::WeightSource& source, const QuantizeOptions& options,
+                                             const Recipe& recipe, bool has_importance) {
+  KVASIR_TRY(const std::vector<Kept> kept, parse_keep(options.keep));
+  KVASIR_TRY(const RecipeModel model, describe(source, has_importance));
+  const std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
+  std::vector<TypeChoice> choices = types_of(recipe, model, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (const Kept& rule : kept) {
+      if (!std::regex_search(tensors[i].name, rule.pattern)) continue;
+      choices[i] = fitting(rule.type, tensors[i].row_length());
+      break;
+    }
+  }
+  return choices;
+}
+
+Status check_tensor(const PlannedTensor& tensor, const QuantizeOptions& options) {
+  const bool is_float = tensor.source.dtype == DType::kF32 || tensor.source.dtype == DType::kF16 || tensor.source.dtype == DType::kBF16;
+  if (tensor.method == Method::kCopy || is_float || options.takes_quantized) return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("tensor {} is quantised already ({}); --requantize takes its numbers as exact",
+                                printable(tensor.source.name), name_of(tensor.source.dtype)),
+                    "requantize");
+}
+
+}  // namespace
+
+Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vector<io::GgufEntry> entries,
+                                       const QuantizeOptions& options, const io::Imatrix* imatrix) {
+  QuantizePlan plan;
+  KVASIR_TRY(plan.recipe, recipe_named(options.type));
+  KVASIR_TRY(const std::vector<TypeChoice> choices, choose_types(source, options, plan.recipe, imatrix != nullptr));
+  std::int64_t num_without = 0;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    PlannedTensor tensor{.source = source.tensors()[i], .choice = choices[i]};
+    KVASIR_TRY(const auto* importance, importance_of(imatrix, tensor.source));
+    if (tensor.choice.type != tensor.source.dtype) tensor.method = importance != nullptr ? Method::kImatrix : Method::kRtn;
+    KVASIR_CHECKED(check_tensor(tensor, options));
+    plan.num_elements += tensor.source.num_elements();
+    if (tensor.choice.is_fallback()) {
+      ++plan.num_fallbacks;
+      const DTypeInfo& wanted = info_of(tensor.choice.wanted);
+      plan.fallback_bytes += tensor.num_bytes() - tensor.source.num_elements() * wanted.block_bytes / wanted.block_elements;
+    }
+    if (imatrix != nullptr && tensor.method == Method::kRtn) ++num_without;
+    plan.tensors.push_back(std::move(tensor));
+  }
+  std::erase_if(entries, [](const io::GgufEntry& entry) { return is_stale(entry.key); });
+  entries.push_back(io::uint32_entry("general.quantization_version", 2));
+  entries.push_back(io::uint32_entry("general.file_type", plan.recipe.file_type));
+  plan.entries = std::move(entries);
+  plan.num_bytes = io::GgufLayout(plan.entries, plan.views()).num_bytes();
+  if (num_without > 0) plan.warnings.push_back(fmt::format("{} tensors have no importance: all their numbers count alike", num_without));
+  const double share = static_cast<double>(plan.fallback_bytes) / static_cast<double>(std::max<std::int64_t>(1, plan.num_bytes));
+  if (share > kNotableFallback || share < -kNotableFallback) {
+    const std::string line = fmt::format("{} tensors have rows that the blocks of their type do not divide: others make the file {} {}",
+                                         plan.num_fallbacks, format_bytes(std::abs(plan.fallback_bytes)), share > 0 ? "larger" : "smaller");
+    if (options.is_strict) return make_error(ErrorKind::kUsage, "strict: " + line, "strict");
+    plan.warnings.push_back(line);
+  }
+  return plan;
+}
+
+}  // namespace kvasir::compress

@@ -1,0 +1,110 @@
+#include "compress/tensor_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "base/printable.h"
+#include "quant/encode/encode.h"
+#include "quant/fit/fitted_format.h"
+
+namespace kvasir::compress {
+namespace {
+
+constexpr std::int64_t kFloatsAtOnce = std::int64_t{1} << 21;
+
+void encode_f16(const float* x, std::int64_t count, std::byte* out) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint16_t half = float_to_half(x[i]);
+    std::memcpy(out + 2 * i, &half, sizeof half);
+  }
+}
+
+// Of one row; sums of a row are added in their order.
+EncodingError error_of_row(DType type, const float* x, const float* importance, std::int64_t row_length,
+                           const std::byte* row, std::vector<float>& decoded) {
+  decoded.resize(static_cast<std::size_t>(row_length));
+  info_of(type).unpack_row(row, row_length, decoded.data());
+  EncodingError error;
+  for (std::int64_t i = 0; i < row_length; ++i) {
+    const double weight = importance == nullptr ? 1.0 : importance[i];
+    const double difference = double{decoded[static_cast<std::size_t>(i)]} - x[i];
+    error.errors += weight * difference * difference;
+    error.squares += weight * double{x[i]} * x[i];
+  }
+  return error;
+}
+
+}  // namespace
+
+bool has_encoder(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || quant::fitted_format(type) != nullptr;
+}
+
+void encode_rows(DType type, const float* x, const float* importance, std::int64_t num_rows, std::int64_t row_length,
+                 std::byte* out) {
+  const std::int64_t bytes = row_bytes(type, row_length);
+  for (std::int64_t row = 0; row < num_rows; ++row, x += row_length, out += bytes) {
+    switch (type) {
+      case DType::kF32: std::memcpy(out, x, static_cast<std::size_t>(bytes)); break;
+      case DType::kF16: encode_f16(x, row_length, out); break;
+      case DType::kBF16: quant::encode_bf16(x, row_length, out); break;
+      default: quant::fitted_format(type)->fit(x, importance, row_length, out);
+    }
+  }
+}
+
+Status read_rows(const io::WeightSource& source, const TensorView& tensor, std::int64_t begin, std::int64_t num_rows,
+                 std::span<float> out) {
+  std::vector<std::byte> scratch;
+  const TensorView rows = source.rows(tensor, begin, begin + num_rows, scratch);
+  info_of(rows.dtype).unpack_row(rows.data, num_rows * tensor.row_length(), out.data());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] - out[i] == 0.0f) continue;
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: element {} is {}", printable(tensor.name),
+                                                       begin * tensor.row_length() + static_cast<std::int64_t>(i), out[i]));
+  }
+  return {};
+}
+
+Result<EncodingError> encode_tensor(const io::WeightSource& source, const TensorView& tensor, DType type,
+                                    std::span<const float> importance, ThreadPool& pool, const EncodedSink& sink) {
+  const std::int64_t length = tensor.row_length(), num_rows = tensor.num_rows();
+  const std::int64_t out_bytes = row_bytes(type, length);
+  const std::int64_t num_matrices = std::max<std::int64_t>(1, std::ssize(importance) / length);
+  CHECK(importance.empty() || (std::ssize(importance) == num_matrices * length && num_rows % num_matrices == 0));
+  const std::int64_t rows_at_once = std::max<std::int64_t>(1, kFloatsAtOnce / length);
+  std::vector<float> floats;
+  std::vector<std::byte> encoded;
+  std::vector<EncodingError> errors;
+  EncodingError total;
+  for (std::int64_t begin = 0; begin < num_rows; begin += rows_at_once) {
+    const std::int64_t count = std::min(rows_at_once, num_rows - begin);
+    floats.resize(static_cast<std::size_t>(count * length));
+    encoded.resize(static_cast<std::size_t>(count * out_bytes));
+    errors.assign(static_cast<std::size_t>(count), {});
+    KVASIR_CHECKED(read_rows(source, tensor, begin, count, floats));
+    pool.parallel_for(count, [&](std::int64_t row) {
+      const float* of_row = importance.empty() ? nullptr : importance.data() + (begin + row) / (num_rows / num_matrices) * length;
+      const float* x = floats.data() + row * length;
+      std::byte* out = encoded.data() + row * out_bytes;
+      encode_rows(type, x, of_row, 1, length, out);
+      thread_local std::vector<float> decoded;
+      errors[static_cast<std::size_t>(row)] = error_of_row(type, x, of_row, length, out, decoded);
+    });
+    for (const EncodingError& error : errors) {
+      total.errors += error.errors;
+      total.squares += error.squares;
+    }
+    KVASIR_CHECKED(sink(begin * out_bytes, encoded));
+    source.release_rows(tensor, begin, begin + count);
+  }
+  return total;
+}
+
+}  // namespace kvasir::compress

@@ -1,0 +1,49 @@
+// Eight floats side by side. Sums add lane by lane and then in one order, so they are the same whatever the machine.
+#pragma once
+
+#include <cstring>
+
+namespace kvasir::quant {
+
+// Vectors of 32 bytes never cross a call: every function with them is inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+inline constexpr int kLanes = 8;
+using Lanes [[gnu::vector_size(4 * kLanes)]] = float;
+
+// Its callers are compiled once more for AVX2, which the machine chooses when it has it. No instruction fuses a multiply
+// and an add, so the bits are the same.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define KVASIR_FIT_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define KVASIR_FIT_CLONES
+#endif
+
+// Within such a function everything is inlined, or it would be the machine's least.
+#define KVASIR_FIT_INLINE [[gnu::always_inline]] inline
+
+KVASIR_FIT_INLINE Lanes lanes_at(const float* x) {
+  Lanes lanes;
+  std::memcpy(&lanes, x, sizeof lanes);
+  return lanes;
+}
+
+KVASIR_FIT_INLINE Lanes all_lanes(float value) { return Lanes{} + value; }
+
+KVASIR_FIT_INLINE float sum_of(const Lanes& v) {
+  return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+}
+
+KVASIR_FIT_INLINE Lanes clamped(Lanes v, float low, float high) {
+  const Lanes lows = all_lanes(low), highs = all_lanes(high);
+  v = v < lows ? lows : v;
+  return v > highs ? highs : v;
+}
+
+// To nearest even. Requires: magnitudes below 2^22.
+KVASIR_FIT_INLINE Lanes rounded(Lanes v) {
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: no fraction is left beside it
+  return v + kShift - kShift;
+}
+
+}  // namespace kvasir::quant

@@ -1,0 +1,54 @@
+// The numbers that a code stands for, before its scale: neighbouring integers, or a table.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/fit/lanes.h"
+
+namespace kvasir::quant {
+
+// kLow, kLow + 1, ... kHigh. The index of a level is its distance from kLow.
+template <int kLow, int kHigh>
+struct IntegerLevels {
+  static constexpr int kCount = kHigh - kLow + 1;
+  static constexpr float kLowest = kLow, kHighest = kHigh;
+  static constexpr bool kIsSymmetric = -kLow == kHigh;
+
+  KVASIR_FIT_INLINE static Lanes nearest(Lanes v) { return rounded(clamped(v, kLow, kHigh)); }
+  static int index_of(float v) {
+    return static_cast<int>(std::nearbyint(std::clamp(v, kLowest, kHighest))) - kLow;
+  }
+  static float level(int index) { return static_cast<float>(kLow + index); }
+};
+
+// The levels of a table, ascending. Between two the nearer one is taken, and the lower one in the middle.
+template <class Table>
+struct TableLevels {
+  static constexpr int kCount = static_cast<int>(Table::kLevels.size());
+  static constexpr float kLowest = Table::kLevels.front(), kHighest = Table::kLevels.back();
+  static constexpr bool kIsSymmetric = -kLowest == kHighest;
+
+  static constexpr float middle(int index) {
+    const auto at = static_cast<std::size_t>(index);
+    return 0.5f * (Table::kLevels[at] + Table::kLevels[at + 1]);
+  }
+  KVASIR_FIT_INLINE static Lanes nearest(Lanes v) {
+    Lanes level = all_lanes(kLowest);
+    for (int i = 0; i + 1 < kCount; ++i) {
+      level = v > all_lanes(middle(i)) ? all_lanes(Table::kLevels[static_cast<std::size_t>(i) + 1]) : level;
+    }
+    return level;
+  }
+  static int index_of(float v) {
+    int index = 0;
+    while (index + 1 < kCount && v > middle(index)) ++index;
+    return index;
+  }
+  static float level(int index) { return Table::kLevels[static_cast<std::size_t>(index)]; }
+};
+
+}  // namespace kvasir::quant
