@@ -44,6 +44,11 @@ std::map<std::string, OpenGpu>& gpus() {
   return known;
 }
 
+std::map<std::string, MakeBackend>& own_devices() {
+  static std::map<std::string, MakeBackend> known;
+  return known;
+}
+
 bool is_usual(const std::string& device) { return device.empty() || device == "cpu" || device == "guarded"; }
 
 // Addresses, not memory: far more than a model in a test needs.
@@ -79,6 +84,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, Thread
 
 void add_gpu(const std::string& name, OpenGpu open) { gpus()[name] = std::move(open); }
 
+void add_device(const std::string& name, MakeBackend make) { own_devices()[name] = std::move(make); }
+
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu", "guarded"};
   for (const auto& [name, open] : gpus()) names.push_back(name);
@@ -102,7 +109,7 @@ std::vector<DeviceDescription> describe_devices() {
 bool is_gpu(const std::string& device) { return !is_usual(device) && gpus().contains(device); }
 
 Status check_device(const std::string& device) {
-  if (is_usual(device)) return {};
+  if (is_usual(device) || own_devices().contains(device)) return {};
   const std::vector<std::string> names = device_names();
   if (std::ranges::find(names, device) != names.end()) return {};
   if (device == "cuda" || device.starts_with("cuda:")) {
@@ -122,6 +129,7 @@ Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const s
   KVASIR_CHECKED(check_device(device));
   if (is_usual(device) && device != "guarded") return make_cpu_backend(isa, pool, precision);
   KVASIR_TRY(const kernels::KernelTable* table, table_of(isa));
+  if (const auto own = own_devices().find(device); own != own_devices().end()) return own->second(*table, pool);
   if (device != "guarded") {
     if (precision == Precision::kFast) {
       return make_error(ErrorKind::kUsage, fmt::format("fast: {} has the exact mode alone", device), "fast");

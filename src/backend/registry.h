@@ -26,6 +26,10 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, Thread
 using OpenGpu = std::function<Result<std::unique_ptr<GpuDevice>>()>;
 void add_gpu(const std::string& name, OpenGpu open);
 
+// A device of the program's own. Before the first backend is made on it; it replaces an earlier one of the name.
+using MakeBackend = std::function<std::unique_ptr<Backend>(const kernels::KernelTable&, ThreadPool&)>;
+void add_device(const std::string& name, MakeBackend make);
+
 // The names of devices, the usual one first: "cpu", "guarded" (guarded/guarded_backend.h), and those of GPUs.
 std::vector<std::string> device_names();
 

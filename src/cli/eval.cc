@@ -12,7 +12,9 @@
 #include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "cli/engine_options.h"
+#include "cli/eval_hidden.h"
 #include "cli/eval_kv.h"
+#include "cli/eval_search.h"
 #include "cli/input_file.h"
 #include "cli/interruption.h"
 #include "cli/model_session.h"
@@ -197,6 +199,8 @@ void add_eval(CLI::App& app, Context& context) {
             [logits_options, &context] { return write_logits(*logits_options, context.options); });
 
   add_eval_kv(*verb, context);
+  add_eval_search(*verb, context);
+  add_eval_hidden(*verb, context);
 }
 
 }  // namespace kvasir::cli

@@ -83,13 +83,19 @@ void write_row(JsonWriter& json, const Row& row) {
   json.end_object();
 }
 
+// kExitNo: something that was read is not what it was.
+int exit_code_of(const std::vector<Row>& rows) {
+  const auto is_damaged = [](const Row& row) { return row.sha256_ok == false || row.packed_ok == false; };
+  return std::ranges::any_of(rows, is_damaged) ? kExitNo : kExitDone;
+}
+
 int print_models_json(const std::vector<Row>& rows) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array();
   for (const Row& row : rows) write_row(json, row);
   json.end_array();
-  return print_document(std::move(out));
+  return print_document(std::move(out), exit_code_of(rows));
 }
 
 // The bytes that packed copies of its weights take besides.
@@ -111,7 +117,7 @@ int print_models(const std::vector<Row>& rows) {
         kLine, printable(row.model.name, 120), width, size_of(row), size_width, state_of(row),
         row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300)));
   }
-  return finish_output();
+  return finish_output(exit_code_of(rows));
 }
 
 int list(bool verify, const GlobalOptions& options) {

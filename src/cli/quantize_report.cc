@@ -25,9 +25,10 @@ constexpr Band kBands[] = {{8.0, 0.03}, {6.0, 0.10}, {5.0, 0.35}, {4.0, 1.2}, {3
 
 std::string_view method_of(const compress::QuantizePlan& plan) {
   const auto uses = [&](compress::Method method) { return std::ranges::find(plan.tensors, method, &compress::PlannedTensor::method) != plan.tensors.end(); };
-  return compress::name_of(uses(compress::Method::kImatrix) ? compress::Method::kImatrix
-                           : uses(compress::Method::kRtn)   ? compress::Method::kRtn
-                                                            : compress::Method::kCopy);
+  for (const compress::Method method : {compress::Method::kGptq, compress::Method::kImatrix, compress::Method::kRtn}) {
+    if (uses(method)) return compress::name_of(method);
+  }
+  return compress::name_of(compress::Method::kCopy);
 }
 
 void write_tensors(JsonWriter& json, const QuantizeReport& report) {
@@ -53,10 +54,11 @@ int print_json(const QuantizeReport& report, int exit_code) {
   json.begin_object().member("in", report.in);
   if (report.file != nullptr) json.member("out", report.out);
   json.member("bytes", plan.num_bytes).member("bits_per_weight", plan.bits_per_weight()).member("method", method_of(plan));
-  json.member("calibration_tokens", 0).member("num_fallbacks", plan.num_fallbacks);
+  json.member("calibration_tokens", report.calibration_tokens).member("num_fallbacks", plan.num_fallbacks);
   if (report.file != nullptr) {
     json.member("seconds", report.seconds).member("peak_bytes", peak_rss_bytes()).member("sha256", report.file->sha256);
   }
+  if (report.predicted_kl) json.member("predicted_kl", *report.predicted_kl);
   if (report.forecast) {
     json.member("predicted_kl", report.forecast->kl)
         .member("predicted_seconds", report.forecast->seconds)

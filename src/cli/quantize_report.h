@@ -17,6 +17,8 @@ struct QuantizeReport {
   const compress::QuantizedFile* file = nullptr;  // null: a dry run
   std::optional<compress::QuantizeForecast> forecast = {};
   std::optional<eval::Divergence> verify = {};
+  std::int64_t calibration_tokens = 0;
+  std::optional<double> predicted_kl = {};  // of a byte budget
   double seconds = 0.0;
   bool is_rejected = false;
 };

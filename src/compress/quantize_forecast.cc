@@ -40,7 +40,7 @@ Result<Sample> sample(const io::WeightSource& source, const PlannedTensor& tenso
 
 }  // namespace
 
-Result<QuantizeForecast> forecast(const io::WeightSource& source, const QuantizePlan& plan, const io::Imatrix* imatrix,
+Result<QuantizeForecast> forecast(const io::WeightSource& source, const QuantizePlan& plan, const Calibration& calibration,
                                   ThreadPool& pool) {
   constexpr double kSumBytesPerSecond = 1.0e9;  // hashing, writing and reading back
   QuantizeForecast forecast;
@@ -49,7 +49,7 @@ Result<QuantizeForecast> forecast(const io::WeightSource& source, const Quantize
     all_elements += static_cast<double>(tensor.source.num_elements());
     if (tensor.method == Method::kCopy) continue;
     const std::vector<float>* importance = nullptr;
-    if (tensor.method == Method::kImatrix) importance = &imatrix->mean_squares.find(tensor.source.name)->second;
+    if (tensor.method == Method::kImatrix) importance = &calibration.imatrix->mean_squares.find(tensor.source.name)->second;
     KVASIR_TRY(const Sample found, sample(source, tensor, importance));
     forecast.seconds += found.seconds / pool.num_threads();
     weighted_error += found.relative_error * static_cast<double>(tensor.source.num_elements());

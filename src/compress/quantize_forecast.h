@@ -5,7 +5,6 @@
 
 #include "base/thread_pool.h"
 #include "compress/quantize_plan.h"
-#include "io/imatrix_file.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 
@@ -18,7 +17,7 @@ struct QuantizeForecast {
 };
 
 // Encodes a few rows of each tensor on one thread. Errors: those of read_rows.
-Result<QuantizeForecast> forecast(const io::WeightSource& source, const QuantizePlan& plan, const io::Imatrix* imatrix,
+Result<QuantizeForecast> forecast(const io::WeightSource& source, const QuantizePlan& plan, const Calibration& calibration,
                                   ThreadPool& pool);
 
 }  // namespace kvasir::compress

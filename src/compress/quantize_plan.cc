@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "compress/tensor_encoder.h"
 #include "io/gguf_writer.h"
+#include "quant/fit/fitted_format.h"
 
 namespace kvasir::compress {
 namespace {
@@ -104,9 +105,12 @@ std::string_view name_of(Method method) {
     case Method::kCopy: return "copy";
     case Method::kRtn: return "rtn";
     case Method::kImatrix: return "imatrix";
+    case Method::kGptq: return "gptq";
   }
   return "";
 }
+
+bool is_correctable(DType type) { return type != DType::kQ8_0 && quant::fitted_format(type) != nullptr; }
 
 double QuantizePlan::bits_per_weight() const {
   std::int64_t bytes = 0;
@@ -134,6 +138,10 @@ Result<std::vector<TypeChoice>> choose_types(const io::WeightSource& source, con
   const std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
   std::vector<TypeChoice> choices = types_of(recipe, model, tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (options.widens_small && !is_quantized_by_recipes(tensors[i])) choices[i] = {.type = DType::kF32, .wanted = DType::kF32};
+    if (const auto found = options.types.find(tensors[i].name); found != options.types.end()) {
+      choices[i] = {.type = found->second, .wanted = found->second};
+    }
     for (const Kept& rule : kept) {
       if (!std::regex_search(tensors[i].name, rule.pattern)) continue;
       choices[i] = fitting(rule.type, tensors[i].row_length());
@@ -141,6 +149,20 @@ Result<std::vector<TypeChoice>> choose_types(const io::WeightSource& source, con
     }
   }
   return choices;
+}
+
+Method method_for(const PlannedTensor& tensor, bool has_importance, const InputStatistics* statistics) {
+  const bool has_products = statistics != nullptr && statistics->products_of(tensor.source.name) != nullptr;
+  if (has_products && is_correctable(tensor.choice.type)) return Method::kGptq;
+  return has_importance && quant::fitted_format(tensor.choice.type) != nullptr ? Method::kImatrix : Method::kRtn;
+}
+
+// The recipe of the type that most bytes have.
+std::uint32_t main_file_type(const QuantizePlan& plan) {
+  std::map<DType, std::int64_t> bytes;
+  for (const PlannedTensor& tensor : plan.tensors) bytes[tensor.choice.type] += tensor.num_bytes();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& each) { return each.second; });
+  return most == bytes.end() ? plan.recipe.file_type : file_type_of(most->first);
 }
 
 Status check_tensor(const PlannedTensor& tensor, const QuantizeOptions& options) {
@@ -155,15 +177,17 @@ Status check_tensor(const PlannedTensor& tensor, const QuantizeOptions& options)
 }  // namespace
 
 Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vector<io::GgufEntry> entries,
-                                       const QuantizeOptions& options, const io::Imatrix* imatrix) {
+                                       const QuantizeOptions& options, const Calibration& calibration) {
   QuantizePlan plan;
+  const io::Imatrix* const imatrix = calibration.imatrix;
   KVASIR_TRY(plan.recipe, recipe_named(options.type));
-  KVASIR_TRY(const std::vector<TypeChoice> choices, choose_types(source, options, plan.recipe, imatrix != nullptr));
+  KVASIR_TRY(const std::vector<TypeChoice> choices,
+             choose_types(source, options, plan.recipe, imatrix != nullptr || options.expects_importance));
   std::int64_t num_without = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     PlannedTensor tensor{.source = source.tensors()[i], .choice = choices[i]};
     KVASIR_TRY(const auto* importance, importance_of(imatrix, tensor.source));
-    if (tensor.choice.type != tensor.source.dtype) tensor.method = importance != nullptr ? Method::kImatrix : Method::kRtn;
+    if (tensor.choice.type != tensor.source.dtype) tensor.method = method_for(tensor, importance != nullptr, calibration.statistics);
     KVASIR_CHECKED(check_tensor(tensor, options));
     plan.num_elements += tensor.source.num_elements();
     if (tensor.choice.is_fallback()) {
@@ -171,12 +195,12 @@ Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vect
       const DTypeInfo& wanted = info_of(tensor.choice.wanted);
       plan.fallback_bytes += tensor.num_bytes() - tensor.source.num_elements() * wanted.block_bytes / wanted.block_elements;
     }
-    if (imatrix != nullptr && tensor.method == Method::kRtn) ++num_without;
+    if (imatrix != nullptr && tensor.method == Method::kRtn && quant::fitted_format(tensor.choice.type) != nullptr) ++num_without;
     plan.tensors.push_back(std::move(tensor));
   }
   std::erase_if(entries, [](const io::GgufEntry& entry) { return is_stale(entry.key); });
   entries.push_back(io::uint32_entry("general.quantization_version", 2));
-  entries.push_back(io::uint32_entry("general.file_type", plan.recipe.file_type));
+  entries.push_back(io::uint32_entry("general.file_type", options.types.empty() ? plan.recipe.file_type : main_file_type(plan)));
   plan.entries = std::move(entries);
   plan.num_bytes = io::GgufLayout(plan.entries, plan.views()).num_bytes();
   if (num_without > 0) plan.warnings.push_back(fmt::format("{} tensors have no importance: all their numbers count alike", num_without));

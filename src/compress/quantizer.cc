@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/printable.h"
+#include "compress/gptq.h"
 #include "compress/journal.h"
 #include "compress/tensor_encoder.h"
 #include "io/gguf_writer.h"
@@ -32,10 +38,13 @@ Status read_back(const io::GgufWriter& writer, std::size_t tensor, std::int64_t 
 
 class Run {
  public:
-  Run(const io::WeightSource& source, const QuantizePlan& plan, const io::Imatrix* imatrix, ThreadPool& pool,
+  Run(const io::WeightSource& source, const QuantizePlan& plan, const Calibration& calibration, ThreadPool& pool,
       const QuantizeProgress& progress)
-      : source_(source), plan_(plan), imatrix_(imatrix), pool_(pool), progress_(progress), layout_(plan.entries, plan.views()) {
-    for (const PlannedTensor& tensor : plan.tensors) all_bytes_ += tensor.source.num_bytes();
+      : source_(source), plan_(plan), calibration_(calibration), pool_(pool), progress_(progress), layout_(plan.entries, plan.views()) {
+    for (const PlannedTensor& tensor : plan.tensors) {
+      all_bytes_ += tensor.source.num_bytes();
+      if (tensor.method == Method::kGptq) ++num_users_[calibration.statistics->input_of(tensor.source.name)];
+    }
   }
 
   Result<QuantizedFile> make(const std::string& fingerprint, const std::string& path) {
@@ -51,12 +60,15 @@ class Run {
         ++file.num_resumed;
         file.errors.push_back(journal.finished().at(tensor.source.name).error);
         KVASIR_CHECKED(advance(tensor.source.num_bytes()));
-        continue;
+      } else {
+        KVASIR_TRY(const FinishedTensor finished, encode(writer, i));
+        KVASIR_CHECKED(journal.add(tensor.source.name, finished));
+        file.errors.push_back(finished.error);
       }
-      KVASIR_TRY(const FinishedTensor finished, encode(writer, i));
-      KVASIR_CHECKED(journal.add(tensor.source.name, finished));
-      file.errors.push_back(finished.error);
+      if (tensor.method == Method::kGptq) forget_geometry(tensor.source.name);
     }
+    file.num_uncorrected = num_uncorrected_;
+    file.loss_ratio = nearest_loss_ > 0.0 ? loss_ / nearest_loss_ : 1.0;
     KVASIR_CHECKED(writer.finish());
     KVASIR_TRY(file.sha256, sum_of(part_path));
     std::error_code error;
@@ -85,7 +97,54 @@ class Run {
 
   std::span<const float> importance_of(const PlannedTensor& tensor) const {
     if (tensor.method != Method::kImatrix) return {};
-    return imatrix_->mean_squares.find(tensor.source.name)->second;
+    return calibration_.imatrix->mean_squares.find(tensor.source.name)->second;
+  }
+
+  // Made once for the tensors that share an input. Null where its products have no inverse.
+  const InputGeometry* geometry_for(const std::string& tensor) {
+    const std::int32_t input = calibration_.statistics->input_of(tensor);
+    auto found = geometries_.find(input);
+    if (found == geometries_.end()) {
+      found = geometries_.emplace(input, geometry_of(*calibration_.statistics->products_of(tensor), pool_)).first;
+    }
+    return found->second ? &*found->second : nullptr;
+  }
+
+  // A tensor of the input is done; after the last one its geometry goes.
+  void forget_geometry(const std::string& tensor) {
+    const std::int32_t input = calibration_.statistics->input_of(tensor);
+    if (--num_users_[input] == 0) geometries_.erase(input);
+  }
+
+  Result<EncodingError> encode_corrected(const PlannedTensor& tensor, const EncodedSink& sink) {
+    const InputGeometry* geometry = geometry_for(tensor.source.name);
+    if (geometry == nullptr) {
+      ++num_uncorrected_;
+      const std::vector<float>& importance = calibration_.imatrix->mean_squares.find(tensor.source.name)->second;
+      return encode_tensor(source_, tensor.source, tensor.choice.type, importance, pool_, sink);
+    }
+    constexpr std::int64_t kFloatsAtOnce = std::int64_t{1} << 21;
+    const DType type = tensor.choice.type;
+    const std::int64_t length = tensor.source.row_length(), num_rows = tensor.source.num_rows();
+    const std::int64_t rows_at_once = std::max<std::int64_t>(1, kFloatsAtOnce / length);
+    std::vector<float> rows;
+    std::vector<std::byte> encoded;
+    EncodingError total;
+    for (std::int64_t begin = 0; begin < num_rows; begin += rows_at_once) {
+      const std::int64_t count = std::min(rows_at_once, num_rows - begin);
+      rows.resize(static_cast<std::size_t>(count * length));
+      encoded.resize(static_cast<std::size_t>(count * row_bytes(type, length)));
+      KVASIR_CHECKED(read_rows(source_, tensor.source, begin, count, rows));
+      const GptqResult lost = encode_rows_gptq(type, *geometry, rows, pool_, encoded);
+      loss_ += lost.loss;
+      nearest_loss_ += lost.nearest_loss;
+      const EncodingError error = error_of_rows(type, rows.data(), geometry->mean_squares.data(), count, length, encoded.data());
+      total.errors += error.errors;
+      total.squares += error.squares;
+      KVASIR_CHECKED(sink(begin * row_bytes(type, length), encoded));
+      source_.release_rows(tensor.source, begin, begin + count);
+    }
+    return total;
   }
 
   Result<FinishedTensor> encode(io::GgufWriter& writer, std::size_t index) {
@@ -102,6 +161,9 @@ class Run {
     FinishedTensor finished;
     if (tensor.method == Method::kCopy) {
       KVASIR_CHECKED(copy(tensor.source, sink));
+    } else if (tensor.method == Method::kGptq) {
+      KVASIR_TRY(const EncodingError error, encode_corrected(tensor, sink));
+      finished.error = error.relative();
     } else {
       KVASIR_TRY(const EncodingError error, encode_tensor(source_, tensor.source, tensor.choice.type, importance_of(tensor), pool_, sink));
       finished.error = error.relative();
@@ -136,19 +198,23 @@ class Run {
 
   const io::WeightSource& source_;
   const QuantizePlan& plan_;
-  const io::Imatrix* imatrix_;
+  const Calibration calibration_;
   ThreadPool& pool_;
   const QuantizeProgress& progress_;
   const io::GgufLayout layout_;
   std::int64_t done_bytes_ = 0, all_bytes_ = 0;
+  std::map<std::int32_t, std::optional<InputGeometry>> geometries_;  // by input
+  std::map<std::int32_t, std::int32_t> num_users_;                   // tensors of an input that are not done
+  std::int32_t num_uncorrected_ = 0;
+  double loss_ = 0.0, nearest_loss_ = 0.0;
 };
 
 }  // namespace
 
-Result<QuantizedFile> quantize(const io::WeightSource& source, const QuantizePlan& plan, const io::Imatrix* imatrix,
+Result<QuantizedFile> quantize(const io::WeightSource& source, const QuantizePlan& plan, const Calibration& calibration,
                                const std::string& fingerprint, const std::string& path, ThreadPool& pool,
                                const QuantizeProgress& progress) {
-  return Run(source, plan, imatrix, pool, progress).make(fingerprint, path);
+  return Run(source, plan, calibration, pool, progress).make(fingerprint, path);
 }
 
 }  // namespace kvasir::compress

@@ -8,7 +8,6 @@
 
 #include "base/thread_pool.h"
 #include "compress/quantize_plan.h"
-#include "io/imatrix_file.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 
@@ -22,12 +21,14 @@ struct QuantizedFile {
   std::string sha256;
   std::int32_t num_resumed = 0;  // tensors that an earlier run had made
   bool began_anew = false;       // an earlier run was of another source, or with other options
+  std::int32_t num_uncorrected = 0;  // tensors of kGptq whose inputs' products have no inverse: they got kImatrix
+  double loss_ratio = 1.0;  // tr(E H E^T) of the tensors of kGptq, over that of their nearest codes
 };
 
 // Writes `path` from the plan. While it works, `path`.part is the journal and `path`.part.gguf the file; a run that was
 // stopped goes on where it was. `fingerprint`: of the source and of all that its bytes depend on. The file gets its name
 // when it is whole. Errors: kMachine, kBadFile (a number that is none), kCancelled (what is done is kept).
-Result<QuantizedFile> quantize(const io::WeightSource& source, const QuantizePlan& plan, const io::Imatrix* imatrix,
+Result<QuantizedFile> quantize(const io::WeightSource& source, const QuantizePlan& plan, const Calibration& calibration,
                                const std::string& fingerprint, const std::string& path, ThreadPool& pool,
                                const QuantizeProgress& progress);
 

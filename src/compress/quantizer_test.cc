@@ -72,7 +72,7 @@ std::string bytes_of(const std::string& path) {
 }
 
 QuantizePlan plan_of(const SourceFile& file, const QuantizeOptions& options, const io::Imatrix* imatrix = nullptr) {
-  auto plan = plan_quantization(file.source(), file.entries(), options, imatrix);
+  auto plan = plan_quantization(file.source(), file.entries(), options, {.imatrix = imatrix});
   EXPECT_TRUE(plan) << plan.error().message;
   return std::move(*plan);
 }
@@ -95,7 +95,7 @@ TEST(Quantizer, WritesAFileThatReadsBack) {
   const std::string out = temp_path("reads-back-q4.gguf");
   const QuantizePlan plan = plan_of(file, {.type = "Q4_K_M"});
   ThreadPool pool(2);
-  const auto made = quantize(file.source(), plan, nullptr, "a", out, pool, {});
+  const auto made = quantize(file.source(), plan, {}, "a", out, pool, {});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(static_cast<std::int64_t>(std::filesystem::file_size(out)), plan.num_bytes);
   EXPECT_FALSE(std::filesystem::exists(out + ".part"));
@@ -118,7 +118,7 @@ TEST(Quantizer, GivesTheSameBytesWhateverTheThreads) {
     const std::string out = temp_path("threads-out.gguf");
     ThreadPool pool(num_threads);
     const QuantizePlan plan = plan_of(file, {.type = "Q3_K_M"}, &imatrix);
-    const auto made = quantize(file.source(), plan, &imatrix, "a", out, pool, {});
+    const auto made = quantize(file.source(), plan, {.imatrix = &imatrix}, "a", out, pool, {});
     ASSERT_TRUE(made);
     if (first.empty()) first = made->sha256;
     EXPECT_EQ(made->sha256, first);
@@ -130,16 +130,16 @@ TEST(Quantizer, GoesOnWhereItWasStopped) {
   const std::string whole = temp_path("stopped-whole.gguf"), out = temp_path("stopped-out.gguf");
   const QuantizePlan plan = plan_of(file, {.type = "Q5_K_S"});
   ThreadPool pool(1);
-  const auto expected = quantize(file.source(), plan, nullptr, "a", whole, pool, {});
+  const auto expected = quantize(file.source(), plan, {}, "a", whole, pool, {});
   ASSERT_TRUE(expected);
   for (int stop_at = 1; stop_at <= 12; stop_at += 4) {
     std::filesystem::remove(out + ".part");
     int calls = 0;
-    const auto stopped = quantize(file.source(), plan, nullptr, "a", out, pool, [&](std::int64_t, std::int64_t) { return ++calls < stop_at; });
+    const auto stopped = quantize(file.source(), plan, {}, "a", out, pool, [&](std::int64_t, std::int64_t) { return ++calls < stop_at; });
     ASSERT_FALSE(stopped);
     EXPECT_EQ(stopped.error().kind, ErrorKind::kCancelled);
     EXPECT_TRUE(std::filesystem::exists(out + ".part"));
-    const auto resumed = quantize(file.source(), plan, nullptr, "a", out, pool, {});
+    const auto resumed = quantize(file.source(), plan, {}, "a", out, pool, {});
     ASSERT_TRUE(resumed) << resumed.error().message;
     EXPECT_EQ(resumed->num_resumed, stop_at - 1);
     EXPECT_EQ(resumed->sha256, expected->sha256);
@@ -154,8 +154,8 @@ TEST(Quantizer, BeginsAnewForAnotherSource) {
   const QuantizePlan plan = plan_of(file, {.type = "Q8_0"});
   ThreadPool pool(1);
   int calls = 0;
-  EXPECT_FALSE(quantize(file.source(), plan, nullptr, "a", out, pool, [&](std::int64_t, std::int64_t) { return ++calls < 5; }));
-  const auto made = quantize(file.source(), plan, nullptr, "b", out, pool, {});
+  EXPECT_FALSE(quantize(file.source(), plan, {}, "a", out, pool, [&](std::int64_t, std::int64_t) { return ++calls < 5; }));
+  const auto made = quantize(file.source(), plan, {}, "b", out, pool, {});
   ASSERT_TRUE(made);
   EXPECT_TRUE(made->began_anew);
   EXPECT_EQ(made->num_resumed, 0);
@@ -164,7 +164,7 @@ TEST(Quantizer, BeginsAnewForAnotherSource) {
 TEST(Quantizer, NamesTheElementThatIsNoNumber) {
   const SourceFile file("nan.gguf", NAN);
   ThreadPool pool(1);
-  const auto made = quantize(file.source(), plan_of(file, {.type = "Q4_0"}), nullptr, "a", temp_path("nan-out.gguf"), pool, {});
+  const auto made = quantize(file.source(), plan_of(file, {.type = "Q4_0"}), {}, "a", temp_path("nan-out.gguf"), pool, {});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().kind, ErrorKind::kBadFile);
   EXPECT_EQ(made.error().message, "tensor blk.0.attn_k.weight: element 77 is nan");
@@ -184,7 +184,7 @@ TEST(QuantizePlan, KeepsTensorsInTheTypesThatAreAskedFor) {
     }
   }
   for (const char* wrong : {"ffn_down", "ffn_down=Q9", "(=Q8_0", "ffn=IQ2_S"}) {
-    const auto refused = plan_quantization(file.source(), file.entries(), {.type = "Q4_0", .keep = {wrong}}, nullptr);
+    const auto refused = plan_quantization(file.source(), file.entries(), {.type = "Q4_0", .keep = {wrong}}, {});
     ASSERT_FALSE(refused) << wrong;
     EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
   }
@@ -195,7 +195,7 @@ TEST(QuantizePlan, CountsFallbacks) {
   const QuantizePlan plan = plan_of(file, {.type = "Q3_K_S"});
   EXPECT_EQ(plan.num_fallbacks, 2);  // rows of 320
   EXPECT_GT(plan.fallback_bytes, 0);
-  const auto strict = plan_quantization(file.source(), file.entries(), {.type = "Q3_K_S", .is_strict = true}, nullptr);
+  const auto strict = plan_quantization(file.source(), file.entries(), {.type = "Q3_K_S", .is_strict = true}, {});
   ASSERT_FALSE(strict);
   EXPECT_EQ(strict.error().kind, ErrorKind::kUsage);
 }
@@ -204,7 +204,7 @@ TEST(QuantizePlan, RefusesImportanceOfAnotherShape) {
   const SourceFile file("importance.gguf");
   io::Imatrix imatrix = some_importance(file);
   imatrix.mean_squares["blk.0.attn_q.weight"].pop_back();
-  const auto refused = plan_quantization(file.source(), file.entries(), {.type = "Q4_0"}, &imatrix);
+  const auto refused = plan_quantization(file.source(), file.entries(), {.type = "Q4_0"}, {.imatrix = &imatrix});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("has 256 inputs, its importance has 255"), std::string::npos);
 }

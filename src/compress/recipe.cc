@@ -176,6 +176,11 @@ std::vector<std::string_view> recipe_names() {
   return names;
 }
 
+std::uint32_t file_type_of(DType type) {
+  const auto found = std::ranges::find(kRecipes, type, &Recipe::base);
+  return found != kRecipes.end() ? found->file_type : 0;
+}
+
 Result<Recipe> recipe_named(std::string_view name) {
   std::string upper(name);
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });

@@ -25,6 +25,8 @@ struct Recipe {
 // it names those that there are.
 Result<Recipe> recipe_named(std::string_view name);
 std::vector<std::string_view> recipe_names();
+// general.file_type of a file that is mostly of one type.
+std::uint32_t file_type_of(DType type);
 
 // What rules depend on besides a tensor's name.
 struct RecipeModel {

@@ -25,22 +25,25 @@ void encode_f16(const float* x, std::int64_t count, std::byte* out) {
   }
 }
 
-// Of one row; sums of a row are added in their order.
-EncodingError error_of_row(DType type, const float* x, const float* importance, std::int64_t row_length,
-                           const std::byte* row, std::vector<float>& decoded) {
+}  // namespace
+
+// Sums of a row are added in their order.
+EncodingError error_of_rows(DType type, const float* x, const float* importance, std::int64_t num_rows,
+                            std::int64_t row_length, const std::byte* encoded) {
+  thread_local std::vector<float> decoded;
   decoded.resize(static_cast<std::size_t>(row_length));
-  info_of(type).unpack_row(row, row_length, decoded.data());
   EncodingError error;
-  for (std::int64_t i = 0; i < row_length; ++i) {
-    const double weight = importance == nullptr ? 1.0 : importance[i];
-    const double difference = double{decoded[static_cast<std::size_t>(i)]} - x[i];
-    error.errors += weight * difference * difference;
-    error.squares += weight * double{x[i]} * x[i];
+  for (std::int64_t row = 0; row < num_rows; ++row, x += row_length, encoded += row_bytes(type, row_length)) {
+    info_of(type).unpack_row(encoded, row_length, decoded.data());
+    for (std::int64_t i = 0; i < row_length; ++i) {
+      const double weight = importance == nullptr ? 1.0 : importance[i];
+      const double difference = double{decoded[static_cast<std::size_t>(i)]} - x[i];
+      error.errors += weight * difference * difference;
+      error.squares += weight * double{x[i]} * x[i];
+    }
   }
   return error;
 }
-
-}  // namespace
 
 bool has_encoder(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || quant::fitted_format(type) != nullptr;
@@ -94,8 +97,7 @@ Result<EncodingError> encode_tensor(const io::WeightSource& source, const Tensor
       const float* x = floats.data() + row * length;
       std::byte* out = encoded.data() + row * out_bytes;
       encode_rows(type, x, of_row, 1, length, out);
-      thread_local std::vector<float> decoded;
-      errors[static_cast<std::size_t>(row)] = error_of_row(type, x, of_row, length, out, decoded);
+      errors[static_cast<std::size_t>(row)] = error_of_rows(type, x, of_row, 1, length, out);
     });
     for (const EncodingError& error : errors) {
       total.errors += error.errors;

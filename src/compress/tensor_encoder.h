@@ -32,6 +32,10 @@ struct EncodingError {
   double relative() const { return squares > 0.0 ? errors / squares : 0.0; }
 };
 
+// Of rows that were encoded; `importance` as above.
+EncodingError error_of_rows(DType type, const float* x, const float* importance, std::int64_t num_rows,
+                            std::int64_t row_length, const std::byte* encoded);
+
 // Takes a piece of the encoded tensor, from its byte `begin` on.
 using EncodedSink = std::function<Status(std::int64_t begin, std::span<const std::byte> bytes)>;
 

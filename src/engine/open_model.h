@@ -25,6 +25,9 @@ class OpenedModel {
   OpenedModel() = default;
 
   const io::WeightSource& source() const { return *source_; }
+  bool is_folder() const { return !folder_.empty(); }
+  // A folder's tokenizer.json; empty where there is none.
+  const std::string& tokenizer_json() const { return texts_.tokenizer; }
 
   // From now on source() gives float matrices in the type of that name (io::load_type_named), made on up to
   // `num_threads` threads while they are read. A folder is opened anew. Errors: kUsage: no type has the name; those of

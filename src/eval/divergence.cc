@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "eval/scoring.h"
+#include "text/tokenizer.h"
 
 namespace kvasir::eval {
 namespace {
@@ -88,24 +89,32 @@ Status LogitsFile::read(std::int64_t row, std::span<float> logits) const {
   return {};
 }
 
-Result<std::vector<std::vector<TokenId>>> sample_windows(Engine& engine, std::span<const TokenId> opening,
-                                                         std::int32_t num_windows, std::int32_t window_tokens,
-                                                         const KeepGoing& keep_going) {
+TokenId opening_of(const Engine& engine) {
+  const text::Vocab& vocab = engine.tokenizer()->vocab();
+  return vocab.bos() != kNoToken || vocab.end_of_generation().empty() ? std::max(vocab.bos(), TokenId{0})
+                                                                      : vocab.end_of_generation().front();
+}
+
+Result<std::vector<std::vector<TokenId>>> sample_windows(Engine& engine, TokenId opening, std::int32_t num_windows,
+                                                         std::int32_t window_tokens, const KeepGoing& keep_going) {
+  constexpr std::int32_t kMostAtOnce = 16;
   std::vector<std::vector<TokenId>> windows;
   Request request;
-  request.prompt_token_ids.assign(opening.begin(), opening.end());
+  request.prompt_token_ids = {opening};
   request.sampling.temperature = 1.0f;
   request.sampling.top_k = 0;
   request.sampling.top_p = 1.0f;
   request.sampling.min_p = 0.0f;
   request.sampling.ignore_eos = true;
-  request.sampling.max_tokens = window_tokens - static_cast<std::int32_t>(opening.size());
-  for (std::int32_t i = 0; i < num_windows; ++i) {
-    request.sampling.seed = static_cast<std::uint64_t>(i) + 1;
+  request.sampling.max_tokens = window_tokens - 1;
+  while (std::ssize(windows) < num_windows) {
+    request.sampling.seed = windows.size() + 1;
+    request.sampling.n = std::min(kMostAtOnce, num_windows - static_cast<std::int32_t>(windows.size()));
     KVASIR_TRY(RequestRun run, run_request(engine, request, keep_going));
-    std::vector<TokenId> window(opening.begin(), opening.end());
-    window.insert(window.end(), run.token_ids.begin(), run.token_ids.end());
-    windows.push_back(std::move(window));
+    for (std::vector<TokenId>& choice : run.choices) {
+      choice.insert(choice.begin(), opening);
+      windows.push_back(std::move(choice));
+    }
   }
   return windows;
 }

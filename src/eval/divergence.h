@@ -40,9 +40,12 @@ struct Divergence {
   double ratio = 0.0;     // of perplexities, the other's over the exact one's
 };
 
-// The model's own text: so many windows at temperature 1, seeded, from its first token or `opening`. Errors: as
-// Engine::submit, kCancelled.
-Result<std::vector<std::vector<TokenId>>> sample_windows(Engine& engine, std::span<const TokenId> opening,
+// The token that the model's own text begins with: BOS, or what ends a text.
+TokenId opening_of(const Engine& engine);
+
+// The model's own text: so many windows at temperature 1, seeded, behind `opening`. Errors: as Engine::submit,
+// kCancelled.
+Result<std::vector<std::vector<TokenId>>> sample_windows(Engine& engine, TokenId opening,
                                                          std::int32_t num_windows, std::int32_t window_tokens,
                                                          const KeepGoing& keep_going);
 

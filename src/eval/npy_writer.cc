@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/half.h"
 #include "base/printable.h"
 
 namespace kvasir::eval {
@@ -16,13 +17,13 @@ constexpr std::size_t kHeaderBytes =
 
 }  // namespace
 
-Result<NpyWriter> NpyWriter::create(const std::string& path, std::int64_t num_columns) {
+Result<NpyWriter> NpyWriter::create(const std::string& path, std::int64_t num_columns, NpyType type) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     return make_error(ErrorKind::kMachine,
                       fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(errno)));
   }
-  NpyWriter writer(file, path, num_columns);
+  NpyWriter writer(file, path, num_columns, type);
   writer.write_header();
   return writer;
 }
@@ -34,7 +35,8 @@ void NpyWriter::write_header() {
   header.push_back(static_cast<char>(rest & 0xff));
   header.push_back(static_cast<char>(rest >> 8));
   header +=
-      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", num_rows_, num_columns_);
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}",
+                  type_ == NpyType::kFloat16 ? "<f2" : "<f4", num_rows_, num_columns_);
   header.resize(kHeaderBytes - 1, ' ');
   header.push_back('\n');
   write(header.data(), header.size());
@@ -49,7 +51,13 @@ void NpyWriter::note_failure() {
 }
 
 void NpyWriter::write_row(std::span<const float> row) {
-  write(row.data(), row.size_bytes());
+  if (type_ == NpyType::kFloat16) {
+    halves_.clear();
+    for (const float value : row) halves_.push_back(float_to_half(value));
+    write(halves_.data(), halves_.size() * sizeof halves_.front());
+  } else {
+    write(row.data(), row.size_bytes());
+  }
   ++num_rows_;
 }
 

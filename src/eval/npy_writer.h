@@ -1,4 +1,4 @@
-// Writes a float32 matrix in NumPy's .npy format, row by row.
+// Writes a matrix of floats in NumPy's .npy format, row by row.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,20 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kvasir/result.h"
 
 namespace kvasir::eval {
+
+enum class NpyType : std::uint8_t { kFloat32, kFloat16 };
 
 // The header says no rows until close() counts those that came, so a file that was cut off never claims more
 // than it has. Not thread-safe.
 class NpyWriter {
  public:
   // Errors: kMachine when the file cannot be written.
-  static Result<NpyWriter> create(const std::string& path, std::int64_t num_columns);
+  static Result<NpyWriter> create(const std::string& path, std::int64_t num_columns, NpyType type = NpyType::kFloat32);
   // Requires: row.size() == num_columns. A write error is reported by close().
   void write_row(std::span<const float> row);
   std::int64_t num_rows() const { return num_rows_; }
@@ -27,8 +30,8 @@ class NpyWriter {
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  NpyWriter(std::FILE* file, std::string path, std::int64_t num_columns)
-      : file_(file), path_(std::move(path)), num_columns_(num_columns) {}
+  NpyWriter(std::FILE* file, std::string path, std::int64_t num_columns, NpyType type)
+      : file_(file), path_(std::move(path)), num_columns_(num_columns), type_(type) {}
   void write_header();
   void write(const void* data, std::size_t num_bytes);
   // Remembers errno unless an earlier failure did: later calls overwrite it.
@@ -37,6 +40,8 @@ class NpyWriter {
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::string path_;
   std::int64_t num_columns_ = 0;
+  NpyType type_ = NpyType::kFloat32;
+  std::vector<std::uint16_t> halves_;
   std::int64_t num_rows_ = 0;
   int error_number_ = 0;  // of the first failure
 };

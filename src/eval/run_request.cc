@@ -24,7 +24,9 @@ Result<RequestRun> run_request(Engine& engine, Request request, const KeepGoing&
   KVASIR_TRY(const RequestId id,
              engine.submit(std::move(request), [outcome, interrupted](RequestOutput output) {
                RequestRun& run = outcome->run;
-               run.token_ids.insert(run.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+               const auto index = static_cast<std::size_t>(output.index);
+               if (run.choices.size() <= index) run.choices.resize(index + 1);
+               run.choices[index].insert(run.choices[index].end(), output.token_ids.begin(), output.token_ids.end());
                for (PositionLogprobs& entry : output.prompt_logprobs)
                  run.prompt_logprobs.push_back(std::move(entry));
                if (!output.request_finished) return;
@@ -40,6 +42,7 @@ Result<RequestRun> run_request(Engine& engine, Request request, const KeepGoing&
     break;
   }
   KVASIR_CHECKED(finished.get());
+  if (!outcome->run.choices.empty()) outcome->run.token_ids = outcome->run.choices.front();
   return std::move(outcome->run);
 }
 

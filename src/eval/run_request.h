@@ -11,9 +11,9 @@ namespace kvasir::eval {
 // Asked many times a second while something runs; false ends it with kCancelled. Empty: never.
 using KeepGoing = std::function<bool()>;
 
-// The results of a request of one choice.
 struct RequestRun {
-  std::vector<TokenId> token_ids;
+  std::vector<TokenId> token_ids;             // of the first choice
+  std::vector<std::vector<TokenId>> choices;  // of all
   std::vector<PositionLogprobs> prompt_logprobs;
   Usage usage;
 };

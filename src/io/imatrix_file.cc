@@ -106,12 +106,15 @@ Result<Imatrix> read_old_form(const std::string& path, std::span<const std::byte
 
 }  // namespace
 
-Result<Imatrix> read_imatrix(const std::string& path) {
-  KVASIR_TRY(const MmapFile file, MmapFile::open(path));
+Result<Imatrix> parse_imatrix(std::span<const std::byte> bytes, const std::string& path) {
   constexpr std::string_view kMagic = "GGUF";
-  const std::span<const std::byte> bytes = file.bytes();
   const bool is_gguf = bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
   return is_gguf ? read_gguf_form(path, bytes) : read_old_form(path, bytes);
+}
+
+Result<Imatrix> read_imatrix(const std::string& path) {
+  KVASIR_TRY(const MmapFile file, MmapFile::open(path));
+  return parse_imatrix(file.bytes(), path);
 }
 
 Status write_imatrix(const Imatrix& imatrix, const std::string& path) {

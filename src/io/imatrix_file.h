@@ -1,8 +1,10 @@
 // Importance files: the mean square of each input of each matrix, over some text, as llama.cpp's imatrix tool writes them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,10 @@ struct Imatrix {
   std::uint32_t num_chunks = 0, chunk_tokens = 0;
 };
 
-// Either form: a GGUF file of the type "imatrix", or the older one. Errors: kBadFile (what it is not, numbers that are
-// none), kMachine.
+// Either form: a GGUF file of the type "imatrix", or the older one. `bytes` are aligned to 8. Error (kBadFile): what it is
+// not, numbers that are none.
+Result<Imatrix> parse_imatrix(std::span<const std::byte> bytes, const std::string& path);
+// Errors: those of parse_imatrix, kMachine.
 Result<Imatrix> read_imatrix(const std::string& path);
 // As a GGUF file. Errors: kMachine.
 Status write_imatrix(const Imatrix& imatrix, const std::string& path);

@@ -81,6 +81,18 @@ class FolderTest(CommandLineTest):
                                "q8_0")
         self.assertIn("Q8_0", json.dumps(benched["model"]))
 
+    def test_quantize_makes_a_file_of_it(self):
+        out = self.folder / "tiny.gguf"
+        said = self.json("quantize", self.model, out, "--type", "F32", "--no-verify")
+        self.assertEqual({"F32"}, {tensor["type"] for tensor in said["tensors"]})
+        ids = self.json("tokenize", self.model, PROMPT)["ids"]
+        self.assertEqual(ids, self.json("tokenize", out, PROMPT)["ids"])
+        answers = [self.json("run", model, PROMPT, "--raw", "--max-tokens", "8", "--temperature", "0")["token_ids"]
+                   for model in (self.model, out)]
+        self.assertEqual(answers[0], answers[1])
+        small = self.json("quantize", self.model, self.folder / "small.gguf", "--type", "Q8_0")
+        self.assertLess(small["verify"]["kl"], 0.01)
+
     def test_generation_config_gives_the_sampling(self):
         self.write("generation_config.json", {"temperature": 0.25, "top_k": 3})
         metadata = self.json("show", self.model, "--metadata")[0]["metadata"]

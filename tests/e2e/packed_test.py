@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import unittest
 
-from command_line import BAD_FILE, LLAMA, USAGE, CommandLineTest
+from command_line import BAD_FILE, CommandLineTest, LLAMA, NO, USAGE
 
 QUESTION = ("Hi", "--max-tokens", "4", "--temperature", "0")
 
@@ -105,7 +105,7 @@ class PackedCopy(CommandLineTest):
         content = bytearray(copy.read_bytes())
         content[4096] ^= 1
         copy.write_bytes(content)
-        done = self.kvasir("list", "--verify")
+        done = self.kvasir("list", "--verify", expect=NO)
         self.assertIn(str(copy), done.stderr)
         self.assertIn("has damaged weights", done.stderr)
         self.assertIn(" damaged", done.stdout.decode())

@@ -26,7 +26,7 @@ namespace kvasir::backend {
 
 // Borrows the table, the pool and the source of its memory; all must outlive it. One caller at a time (the engine
 // thread). An op is complete when it returns.
-class CpuBackend final : public Backend {
+class CpuBackend : public Backend {
  public:
   CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision,
              MemorySource& memory = host_memory());
@@ -80,6 +80,10 @@ class CpuBackend final : public Backend {
   std::int64_t skipped_weight_bytes() const override {
     return argmax_.skipped_bytes() + experts_.skipped_bytes();
   }
+
+ protected:
+  // Rows of the batch that are left.
+  std::int32_t num_rows() const { return rows_.count(); }
 
  private:
   // The attention of op's rows. `is_scored`: those that are observed are so.

@@ -1,0 +1,76 @@
+#include "compress/input_statistics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvasir::compress {
+
+InputStatistics::Input& InputStatistics::input_for(std::span<const std::string_view> names, std::int64_t width) {
+  if (const auto found = by_tensor_.find(names.front()); found != by_tensor_.end()) {
+    return *inputs_[static_cast<std::size_t>(found->second)];
+  }
+  auto input = std::make_unique<Input>();
+  input->squares.resize(static_cast<std::size_t>(width));
+  bool wants_products = false;
+  for (const std::string_view name : names) {
+    input->tensors.emplace_back(name);
+    by_tensor_[std::string(name)] = static_cast<std::int32_t>(inputs_.size());
+    wants_products = wants_products || with_products_.contains(name);
+  }
+  if (wants_products) input->products = std::make_unique<GramMatrix>(width);
+  inputs_.push_back(std::move(input));
+  return *inputs_.back();
+}
+
+void InputStatistics::observe(std::span<const std::string_view> names, std::span<const float> rows, std::int64_t width) {
+  if (is_paused_) return;
+  Input& input = input_for(names, width);
+  const std::int64_t count = std::ssize(rows) / width;
+  input.num_rows += count;
+  if (input.products != nullptr) return input.products->add(rows, pool_);
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float* x = rows.data() + row * width;
+    for (std::int64_t i = 0; i < width; ++i) input.squares[static_cast<std::size_t>(i)] += double{x[i]} * x[i];
+  }
+}
+
+void InputStatistics::finish() {
+  for (const auto& input : inputs_) {
+    if (input->products == nullptr) continue;
+    input->products->finish(pool_);
+    for (std::int64_t i = 0; i < input->products->width(); ++i) {
+      input->squares[static_cast<std::size_t>(i)] = input->products->diagonal(i);
+    }
+  }
+}
+
+std::int32_t InputStatistics::input_of(std::string_view tensor) const {
+  const auto found = by_tensor_.find(tensor);
+  return found == by_tensor_.end() ? -1 : found->second;
+}
+
+const GramMatrix* InputStatistics::products_of(std::string_view tensor) const {
+  const std::int32_t input = input_of(tensor);
+  return input < 0 ? nullptr : inputs_[static_cast<std::size_t>(input)]->products.get();
+}
+
+std::int64_t InputStatistics::num_rows() const {
+  std::int64_t most = 0;
+  for (const auto& input : inputs_) most = std::max(most, input->num_rows);
+  return most;
+}
+
+io::Imatrix InputStatistics::imatrix() const {
+  io::Imatrix imatrix;
+  for (const auto& input : inputs_) {
+    std::vector<float> means;
+    for (const double square : input->squares) means.push_back(static_cast<float>(square / static_cast<double>(std::max<std::int64_t>(1, input->num_rows))));
+    for (const std::string& tensor : input->tensors) {
+      imatrix.mean_squares[tensor] = means;
+      imatrix.counts[tensor] = {static_cast<float>(input->num_rows)};
+    }
+  }
+  return imatrix;
+}
+
+}  // namespace kvasir::compress

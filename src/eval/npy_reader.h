@@ -1,0 +1,16 @@
+// Reads whole numbers from a file in NumPy's .npy format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/result.h"
+
+namespace kvasir::eval {
+
+// Little-endian integers of 4 or 8 bytes, of one dimension or two, in C's order. Error (kBadFile): anything else.
+Result<std::vector<std::int64_t>> parse_npy_integers(std::string_view bytes);
+
+}  // namespace kvasir::eval

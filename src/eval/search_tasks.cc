@@ -1,0 +1,112 @@
+#include "eval/search_tasks.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <chrono>
+#include <cmath>
+#include <regex>
+#include <utility>
+
+namespace kvasir::eval {
+namespace {
+
+// The centre and half of the width.
+struct Wilson {
+  double centre = 0.0, half = 0.0;
+};
+
+Wilson wilson_of(std::int32_t num_solved, std::int32_t num_items) {
+  constexpr double kZ = 1.959963984540054;
+  if (num_items == 0) return {};
+  const double n = num_items, p = num_solved / n;
+  const double scale = 1.0 / (1.0 + kZ * kZ / n);
+  return {.centre = scale * (p + kZ * kZ / (2.0 * n)), .half = scale * kZ * std::sqrt(p * (1.0 - p) / n + kZ * kZ / (4.0 * n * n))};
+}
+
+Result<SearchTask> parse_task(simdjson::dom::parser& parser, std::string_view line, std::size_t number) {
+  const auto bad = [&](std::string_view what) { return make_error(ErrorKind::kBadFile, fmt::format("tasks: line {}: {}", number, what), "tasks"); };
+  simdjson::dom::element element;
+  SearchTask task;
+  std::string_view prompt, answer, check;
+  if (parser.parse(line.data(), line.size()).get(element) != simdjson::SUCCESS) return bad("is no JSON");
+  if (element["prompt"].get_string().get(prompt) != simdjson::SUCCESS) return bad("has no text \"prompt\"");
+  if (element["answer"].get_string().get(answer) != simdjson::SUCCESS) return bad("has no text \"answer\"");
+  task.prompt = prompt;
+  task.answer = answer;
+  if (element["check"].get_string().get(check) != simdjson::SUCCESS || check == "number") return task;
+  if (check == "exact") {
+    task.check = AnswerCheck::kExact;
+  } else if (check == "regex") {
+    task.check = AnswerCheck::kRegex;
+    try {
+      std::regex{task.answer};
+    } catch (const std::regex_error&) {
+      return bad("\"answer\" is no regular expression");
+    }
+  } else {
+    return bad("\"check\" is one of exact, number, regex");
+  }
+  return task;
+}
+
+}  // namespace
+
+Result<std::vector<SearchTask>> parse_search_tasks(std::string_view lines) {
+  simdjson::dom::parser parser;
+  std::vector<SearchTask> tasks;
+  std::size_t number = 0;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    ++number;
+    if (line.find_first_not_of(" \r\t") == line.npos) continue;
+    KVASIR_TRY(SearchTask task, parse_task(parser, line, number));
+    tasks.push_back(std::move(task));
+  }
+  if (tasks.empty()) return make_error(ErrorKind::kBadFile, "tasks: the file has none", "tasks");
+  return tasks;
+}
+
+bool is_solved(const SearchTask& task, std::string_view text) {
+  if (task.check == AnswerCheck::kRegex) return std::regex_search(std::string(text), std::regex(task.answer));
+  const search::AnswerForm form = task.check == AnswerCheck::kNumber ? search::AnswerForm::kNumber : search::AnswerForm::kText;
+  const auto answer = search::extract_answer(form, text);
+  return answer && answer == search::extract_answer(form, task.answer);
+}
+
+double SearchScore::solved_low() const {
+  const Wilson interval = wilson_of(num_solved, num_items);
+  return std::max(0.0, interval.centre - interval.half);
+}
+
+double SearchScore::solved_high() const {
+  const Wilson interval = wilson_of(num_solved, num_items);
+  return std::min(1.0, interval.centre + interval.half);
+}
+
+Result<SearchScore> run_search_tasks(Engine& engine, const std::vector<SearchTask>& tasks, const SearchRun& run,
+                                     const std::function<Result<std::vector<TokenId>>(std::span<const std::string>)>& encode,
+                                     const search::KeepGoing& keep_going, const std::function<void(std::size_t)>& progress) {
+  const auto begin = std::chrono::steady_clock::now();
+  SearchScore score;
+  for (const SearchTask& task : tasks) {
+    search::Sampler sampler(engine, keep_going);
+    search::MethodOptions options = run.options;
+    options.form = task.check == AnswerCheck::kNumber ? search::AnswerForm::kNumber : search::AnswerForm::kText;
+    if (run.scorer == SearchScorer::kVerifier) {
+      options.scorer = [&task](const search::Sample& sample) { return (is_solved(task, sample.text) ? 1000.0 : 0.0) + sample.mean_logprob(); };
+    }
+    KVASIR_TRY(const search::SearchAnswer answer, run.method(sampler, {.text = task.prompt, .encode = encode}, options));
+    ++score.num_items;
+    score.num_solved += is_solved(task, answer.text) ? 1 : 0;
+    score.num_tokens += answer.num_tokens;
+    score.num_search_tokens += answer.num_search_tokens;
+    if (progress) progress(static_cast<std::size_t>(score.num_items));
+  }
+  score.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return score;
+}
+
+}  // namespace kvasir::eval
