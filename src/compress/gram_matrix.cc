@@ -34,47 +34,40 @@ KVASIR_GRAM_CLONES void multiply_panels(const float* a, const float* b, std::int
 
 }  // namespace
 
-GramMatrix::GramMatrix(std::int64_t width)
-    : width_(width),
-      gathered_(static_cast<std::size_t>((width + kPanel - 1) / kPanel * kPanel * kRowsAtOnce)),
-      sums_(static_cast<std::size_t>(width * width)) {}
-
 void GramMatrix::add(std::span<const float> rows, ThreadPool& pool) {
-  const std::int64_t count = std::ssize(rows) / width_;
-  for (std::int64_t row = 0; row < count; ++row) {
-    const float* from = rows.data() + row * width_;
-    for (std::int64_t column = 0; column < width_; column += kPanel) {
-      const std::int64_t length = std::min(kPanel, width_ - column);
-      std::memcpy(gathered_.data() + column * kRowsAtOnce + num_gathered_ * kPanel, from + column,
-                  static_cast<std::size_t>(length) * sizeof(float));
+  thread_local std::vector<float> panels;
+  const std::int64_t num_panels = (width_ + kPanel - 1) / kPanel, count = std::ssize(rows) / width_;
+  panels.assign(static_cast<std::size_t>(num_panels * kPanel * kRowsAtOnce), 0.0f);
+  for (std::int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
+    const std::int64_t num_rows = std::min(kRowsAtOnce, count - begin);
+    for (std::int64_t row = 0; row < num_rows; ++row) {
+      const float* from = rows.data() + (begin + row) * width_;
+      for (std::int64_t column = 0; column < width_; column += kPanel) {
+        const std::int64_t length = std::min(kPanel, width_ - column);
+        std::memcpy(panels.data() + column * kRowsAtOnce + row * kPanel, from + column, static_cast<std::size_t>(length) * sizeof(float));
+      }
     }
-    if (++num_gathered_ == kRowsAtOnce) multiply(pool);
+    multiply(panels, num_rows, pool);
   }
   num_rows_ += count;
 }
 
-void GramMatrix::finish(ThreadPool& pool) {
-  if (num_gathered_ > 0) multiply(pool);
-}
-
-void GramMatrix::multiply(ThreadPool& pool) {
+void GramMatrix::multiply(const std::vector<float>& panels, std::int64_t num_rows, ThreadPool& pool) {
   const std::int64_t num_panels = (width_ + kPanel - 1) / kPanel;
   pool.parallel_for(num_panels, [&](std::int64_t task) {
     // The first panels have the most products: they come first and last in turn, so that threads end together.
     const std::int64_t a = task % 2 == 0 ? task / 2 : num_panels - 1 - task / 2;
     float products[kPanel * kPanel];
     for (std::int64_t b = a; b < num_panels; ++b) {
-      multiply_panels(gathered_.data() + a * kPanel * kRowsAtOnce, gathered_.data() + b * kPanel * kRowsAtOnce, num_gathered_, products);
+      multiply_panels(panels.data() + a * kPanel * kRowsAtOnce, panels.data() + b * kPanel * kRowsAtOnce, num_rows, products);
       for (std::int64_t i = 0; i < std::min(kPanel, width_ - a * kPanel); ++i) {
-        const std::int64_t at = a * kPanel + i;
-        for (std::int64_t j = a == b ? i : 0; j < std::min(kPanel, width_ - b * kPanel); ++j) {
-          sums_[static_cast<std::size_t>(at * width_ + b * kPanel + j)] += double{products[i * kPanel + j]};
+        double* const sums = sums_.data() + place(a * kPanel + i, b * kPanel + (a == b ? i : 0));
+        for (std::int64_t j = a == b ? i : 0, k = 0; j < std::min(kPanel, width_ - b * kPanel); ++j, ++k) {
+          sums[k] += double{products[i * kPanel + j]};
         }
       }
     }
   });
-  std::ranges::fill(gathered_, 0.0f);
-  num_gathered_ = 0;
 }
 
 }  // namespace kvasir::compress

@@ -37,9 +37,8 @@ void InputStatistics::observe(std::span<const std::string_view> names, std::span
 void InputStatistics::finish() {
   for (const auto& input : inputs_) {
     if (input->products == nullptr) continue;
-    input->products->finish(pool_);
     for (std::int64_t i = 0; i < input->products->width(); ++i) {
-      input->squares[static_cast<std::size_t>(i)] = input->products->diagonal(i);
+      input->squares[static_cast<std::size_t>(i)] = input->products->at(i, i);
     }
   }
 }

@@ -7,6 +7,6 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$root/build/deploy/venv
 apt-get update -q
 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-  lintian mmdebstrap dpkg-dev patchelf systemd-container prometheus buildah podman runc mandoc zsh fish file
+  lintian mmdebstrap dpkg-dev systemd-container prometheus buildah podman runc mandoc zsh fish file
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check kubernetes-validate

@@ -3,7 +3,7 @@ goes from the installation to the first answer, its model included, within a min
 
     release_test.py
 
-Needs root, mmdebstrap, patchelf, dpkg-dev, file and what pip needs to fetch a model; KVASIR_DIST names a folder that
+Needs root, mmdebstrap, dpkg-dev, file and what pip needs to fetch a model; KVASIR_DIST names a folder that
 release.sh has made, else it is made here. Exit codes: 0, 1, 77 skipped.
 """
 import os
@@ -95,5 +95,5 @@ class Release(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    need("mmdebstrap", "patchelf", "dpkg-shlibdeps", "file")
+    need("mmdebstrap", "dpkg-shlibdeps", "file")
     unittest.main()

@@ -57,5 +57,30 @@ TEST(BestOf, PrefersTheFirstOfEqualOnesAndAnyTokenToNone) {
   EXPECT_EQ(all[0].text + all[1].text, "ab");
 }
 
+TEST(BestOf, AVoteGivesWhatMostSay) {
+  api::BestOf best_of(1, 4, 1, search::AnswerForm::kNumber);
+  const float means[] = {-0.1f, -2.0f, -1.0f, -0.2f};
+  const char* texts[] = {"it is 5", "so 7", "7.0", "no idea"};
+  std::vector<api::ChoiceResult> all(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    best_of.add(i, output({means[i]}));
+    all[i].text = texts[i];
+  }
+  best_of.keep(all);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].text, "7.0");  // the likelier one of the two that say so
+}
+
+TEST(BestOf, AVoteWithoutAnswersGivesTheLikeliest) {
+  api::BestOf best_of(1, 2, 1, search::AnswerForm::kNumber);
+  std::vector<api::ChoiceResult> all(2);
+  best_of.add(0, output({-2.0f}));
+  best_of.add(1, output({-1.0f}));
+  all[0].text = "none";
+  all[1].text = "nothing";
+  best_of.keep(all);
+  EXPECT_EQ(all[0].text, "nothing");
+}
+
 }  // namespace
 }  // namespace kvasir::server::best_of_test

@@ -68,7 +68,8 @@ KVASIR_FIT_INLINE float error_with(const float* x, const float* w, ScaleMin of) 
 }
 
 // Tries ranges that cover all numbers, more or less than them; each gives codes, these the best scale and minimum, and
-// these new codes, for a few rounds.
+// these new codes, for a few rounds. Ranges are cut at both ends, or begin at the least number: numbers that lie on levels
+// already, as those of a quantised file do, are met by these.
 template <int kMostCode, int kElements>
 KVASIR_FIT_INLINE ScaleMin best_scale_min(const float* x, const float* w, float most_min) {
   constexpr int kTries = 10, kRefinements = 4;
@@ -98,6 +99,8 @@ KVASIR_FIT_INLINE ScaleMin best_scale_min(const float* x, const float* w, float 
     const float from = most_min < INFINITY && low == most_min ? low : low + 0.5f * range * cut;
     consider({width / kMostCode, from > most_min ? most_min : from});
   }
+  constexpr int kAnchored = 8;
+  for (int i = 0; i < kAnchored; ++i) consider({range / (kMostCode - 1.2f + 0.3f * static_cast<float>(i)), low});
   for (int i = 0; i < kRefinements; ++i) {
     if (!consider(best)) break;
   }

@@ -107,6 +107,7 @@ struct Q1_0Layout {
 struct NvFp4Layout {
   using Format = NVFP4;
   using Levels = TableLevels<E2m1Table>;
+  static constexpr float kOtherScales[] = {0.92f, 1.08f};
   static constexpr int kSubElements = 16;
   static float put_scale(NVFP4::Block& block, int sub, float scale) {
     int best = 0;
@@ -131,6 +132,7 @@ struct NvFp4Layout {
 struct MxFp4Layout {
   using Format = MXFP4;
   using Levels = TableLevels<E2m1Table>;
+  static constexpr float kOtherScales[] = {0.5f, 2.0f};
   static constexpr int kSubElements = 32;
   // The nearest power of two.
   static float put_scale(MXFP4::Block& block, int, float scale) {
@@ -160,7 +162,18 @@ KVASIR_FIT_CLONES void fit_one_scale(const float* x, const float* importance, st
     std::uint8_t codes[kElements];
     for (int sub = 0; sub < kElements / kSub; ++sub) {
       const float* values = x + sub * kSub;
-      const float scale = Layout::put_scale(block, sub, best_scale<Levels, kSub>(values, weights + sub * kSub));
+      const float wanted = best_scale<Levels, kSub>(values, weights + sub * kSub);
+      float scale = Layout::put_scale(block, sub, wanted);
+      if constexpr (requires { Layout::kOtherScales; }) {  // few scales can be stored: the neighbours may err less
+        float least = error_with<Levels, kSub>(values, weights + sub * kSub, scale);
+        for (const float factor : Layout::kOtherScales) {
+          const float other = Layout::put_scale(block, sub, wanted * factor);
+          const float error = error_with<Levels, kSub>(values, weights + sub * kSub, other);
+          scale = error < least ? other : scale;
+          least = error < least ? error : least;
+        }
+        scale = Layout::put_scale(block, sub, scale);
+      }
       const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
       for (int i = 0; i < kSub; ++i) codes[sub * kSub + i] = static_cast<std::uint8_t>(Levels::index_of(values[i] * inverse));
     }

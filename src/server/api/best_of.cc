@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <string>
 #include <utility>
 
 namespace kvasir::server::api {
 
-BestOf::BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept)
+BestOf::BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept,
+               std::optional<search::AnswerForm> vote)
     : num_candidates_(num_candidates),
       num_kept_(num_kept),
+      vote_(vote),
       scores_(static_cast<std::size_t>(num_prompts) * static_cast<std::size_t>(num_candidates)) {}
 
 // An answer without a token comes last.
@@ -24,6 +28,19 @@ void BestOf::add(std::size_t choice, const RequestOutput& output) {
   for (const PositionLogprobs& position : output.logprobs) score.sum += position.chosen.logprob;
 }
 
+std::vector<std::int32_t> BestOf::votes_for(const std::vector<ChoiceResult>& choices, std::size_t first) const {
+  std::vector<std::int32_t> votes(static_cast<std::size_t>(num_candidates_), 0);
+  if (!vote_) return votes;
+  std::vector<std::optional<std::string>> answers;
+  std::map<std::string, std::int32_t> counts;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    answers.push_back(search::extract_answer(*vote_, choices[first + i].text));
+    if (answers.back()) ++counts[*answers.back()];
+  }
+  for (std::size_t i = 0; i < votes.size(); ++i) votes[i] = answers[i] ? counts[*answers[i]] : 0;
+  return votes;
+}
+
 std::int32_t BestOf::keep(std::vector<ChoiceResult>& choices) const {
   std::vector<ChoiceResult> kept;
   std::int32_t num_tokens = 0;
@@ -31,7 +48,10 @@ std::int32_t BestOf::keep(std::vector<ChoiceResult>& choices) const {
   for (std::size_t first = 0; first < choices.size(); first += num_candidates) {
     std::vector<std::size_t> order(num_candidates);
     std::iota(order.begin(), order.end(), first);
-    std::ranges::stable_sort(order, std::greater<>(), [this](std::size_t choice) { return scores_[choice].mean(); });
+    const std::vector<std::int32_t> votes = votes_for(choices, first);
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t choice) {
+      return std::pair(votes[choice - first], scores_[choice].mean());
+    });
     std::vector<PositionLogprobs> of_prompt = std::exchange(choices[first].prompt_logprobs, {});
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(num_kept_); ++rank) {
       num_tokens += scores_[order[rank]].num_tokens;

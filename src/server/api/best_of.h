@@ -3,20 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kvasir/request.h"
+#include "search/answer_extractor.h"
 #include "server/api/answer_format.h"
 
 namespace kvasir::server::api {
 
 // Ranks the candidates of each prompt by the mean log-probability of their tokens, the one that ended them included. Of
-// equal ones the first wins. OpenAI's best_of (API reference, "Completions"). Thread safety: none.
+// equal ones the first wins. OpenAI's best_of (API reference, "Completions"). With a vote, those that say what most say come
+// first, the likeliest of them at the front. Thread safety: none.
 class BestOf {
  public:
   BestOf() = default;
-  // Requires: num_kept <= num_candidates, both of a prompt.
-  BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept);
+  // Requires: num_kept <= num_candidates, both of a prompt. `vote`: where in a text the answer is that is voted for.
+  BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept,
+         std::optional<search::AnswerForm> vote = {});
 
   // Whether there is anything to choose.
   bool chooses() const { return num_kept_ < num_candidates_; }
@@ -33,7 +37,11 @@ class BestOf {
     double mean() const;
   };
 
+  // How many of the prompt's candidates say what each says; 0: it says nothing that counts.
+  std::vector<std::int32_t> votes_for(const std::vector<ChoiceResult>& choices, std::size_t first) const;
+
   std::int32_t num_candidates_ = 1, num_kept_ = 1;
+  std::optional<search::AnswerForm> vote_;
   std::vector<Score> scores_;  // of each choice
 };
 

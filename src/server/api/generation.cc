@@ -80,6 +80,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .format = std::move(format),
                  .choices_per_prompt = std::max(asked.sampling.n, asked.best_of),
                  .kept_per_prompt = asked.sampling.n,
+                 .vote = asked.vote,
                  .stream = asked.stream,
                  .has_kv_budget = asked.kv_budget.has_value(),
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
@@ -126,7 +127,8 @@ void Generation::submit(std::vector<Request> requests) {
   last_token_.resize(num_choices);
   finish_reasons_.resize(num_choices);
   if (!parts_.stream) choices_.resize(num_choices);
-  best_of_ = BestOf(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.kept_per_prompt);
+  best_of_ = BestOf(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.kept_per_prompt,
+                    parts_.vote);
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
   parts_.writer->on_abort([self] {

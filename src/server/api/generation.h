@@ -35,6 +35,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;  // that are drawn
     std::int32_t kept_per_prompt = 1;     // of them, as answers
+    std::optional<search::AnswerForm> vote = {};  // by which they are chosen
     bool stream = false;
     bool has_kv_budget = false;     // the client set one, and is told in a header where it is not kept
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs

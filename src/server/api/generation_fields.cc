@@ -74,6 +74,29 @@ ApiStatus read_best_of(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
+// {"method": "vote", "n": 8, "answer": "number"}: best_of with another rule.
+ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const JsonObject members, object_of(field));
+  std::string method = "best_of", answer = "number";
+  if (const auto named = find_member(members, "method")) {
+    KVASIR_TRY(method, string_of(field.at("method", *named)));
+  }
+  if (method != "vote" && method != "best_of") {
+    return bad_request(fmt::format("search.method must be vote or best_of, is '{}'", printable(method)), "search.method");
+  }
+  const auto count = find_member(members, "n");
+  if (!count) return bad_request("search.n says how many answers are drawn", "search.n");
+  KVASIR_TRY(request.best_of, answers_of(field.at("n", *count)));
+  if (const auto form = find_member(members, "answer")) {
+    KVASIR_TRY(answer, string_of(field.at("answer", *form)));
+  }
+  if (answer != "number" && answer != "text") {
+    return bad_request(fmt::format("search.answer must be number or text, is '{}'", printable(answer)), "search.answer");
+  }
+  if (method == "vote") request.vote = answer == "number" ? search::AnswerForm::kNumber : search::AnswerForm::kText;
+  return {};
+}
+
 ApiStatus read_min_tokens(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const std::int64_t least, integer_of(field));
   request.sampling.min_tokens = static_cast<std::int32_t>(std::max<std::int64_t>(least, 0));
@@ -272,6 +295,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
     {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, n to the limit of choices, and give the n of the best mean log-probability; not with `stream`. `usage.search_tokens` counts all", read_best_of},
+    {"search", "object", {}, "draw `n` answers and give the best: `method` best_of (mean log-probability) or vote (what most say; `answer` number: the last number of each, or text: all of it)", read_search},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
     {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",

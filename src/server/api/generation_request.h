@@ -10,6 +10,7 @@
 #include "kvasir/guide.h"
 #include "kvasir/request.h"
 #include "kvasir/sampling_params.h"
+#include "search/answer_extractor.h"
 #include "server/api/default_sampling.h"
 #include "server/api/field.h"
 
@@ -32,6 +33,7 @@ struct GenerationRequest {
   std::optional<Guide> guide;
   std::vector<std::string> bad_words;
   std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n
+  std::optional<search::AnswerForm> vote = {};  // of these the ones that say what most say come first
 };
 
 // The rows that both endpoints take.
