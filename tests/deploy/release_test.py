@@ -44,7 +44,7 @@ class Release(unittest.TestCase):
         wheels = [path.name for path in self.dist.glob("*.whl")]
         self.assertNotEqual([], wheels)
         for name in wheels:
-            self.assertIn("-manylinux_2_36_x86_64.whl", name)
+            self.assertTrue(name.endswith("manylinux_2_36_x86_64.whl"), name)  # older tags that hold too stand before it
 
     def test_a_wheel_answers_on_bare_roots(self):
         for suite in SUITES:
