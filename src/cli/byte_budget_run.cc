@@ -16,7 +16,6 @@ namespace kvasir::cli {
 namespace {
 
 constexpr DType kProbeType = DType::kQ4_0;
-constexpr std::int64_t kPaddingBytes = 32;  // behind a tensor, at most
 
 // A tensor whose type is free, and what it loses in each.
 struct FreeTensor {
@@ -69,35 +68,51 @@ class Budget {
     return {};
   }
 
-  Result<BudgetedTypes> choose(std::int64_t file_bytes) const {
+  // What the file takes beyond the tensors is known when their types are: the budget gives way until the whole fits.
+  Result<BudgetedTypes> choose(const BudgetSize& size) const {
     std::vector<std::vector<compress::TypeOption>> options;
-    for (const FreeTensor& tensor : tensors_) options.push_back(tensor.options);
-    KVASIR_TRY(const std::int64_t fixed_bytes, bytes_besides());
-    const auto choice = compress::choose_within(options, file_bytes - fixed_bytes);
-    if (!choice) {
-      std::int64_t least_bytes = fixed_bytes;
-      for (const auto& of_tensor : options) least_bytes += std::ranges::min_element(of_tensor, {}, &compress::TypeOption::num_bytes)->num_bytes;
-      return make_error(ErrorKind::kUsage, fmt::format("bytes: the model takes {} at least, {} were asked for", format_bytes(least_bytes), format_bytes(file_bytes)), "bytes");
+    std::int64_t least_bytes = 0;
+    for (const FreeTensor& tensor : tensors_) {
+      options.push_back(tensor.options);
+      least_bytes += std::ranges::min_element(tensor.options, {}, &compress::TypeOption::num_bytes)->num_bytes;
     }
-    BudgetedTypes chosen;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const compress::TypeOption& option = options[i][(*choice)[i]];
-      chosen.types[tensors_[i].view.name] = option.type;
-      chosen.predicted_kl += option.loss;
+    KVASIR_TRY(const std::int64_t wanted_bytes, bytes_of(size));
+    std::int64_t budget_bytes = wanted_bytes;
+    while (true) {
+      const auto choice = compress::choose_within(options, budget_bytes);
+      if (!choice) {
+        const std::int64_t missing_bytes = least_bytes - budget_bytes;
+        return make_error(ErrorKind::kUsage, fmt::format("{}: the model takes {} more at least", size.file_bytes ? "bytes" : "bpw", format_bytes(missing_bytes)),
+                          size.file_bytes ? "bytes" : "bpw");
+      }
+      BudgetedTypes chosen;
+      for (std::size_t i = 0; i < tensors_.size(); ++i) {
+        const compress::TypeOption& option = options[i][(*choice)[i]];
+        chosen.types[tensors_[i].view.name] = option.type;
+        chosen.predicted_kl += option.loss;
+      }
+      KVASIR_TRY(const std::int64_t taken_bytes, taken_by(chosen.types, size));
+      if (taken_bytes <= wanted_bytes) return chosen;
+      budget_bytes -= taken_bytes - wanted_bytes;
     }
-    return chosen;
   }
 
  private:
-  // Of the file without the tensors whose types are free.
-  Result<std::int64_t> bytes_besides() const {
-    compress::QuantizeOptions options{.type = "Q8_0", .takes_quantized = true};
+  // The size that was asked for, in what taken_by() counts.
+  Result<std::int64_t> bytes_of(const BudgetSize& size) const {
+    if (size.file_bytes) return *size.file_bytes;
+    double elements = 0.0;
+    for (const TensorView& tensor : input_.source.tensors()) elements += static_cast<double>(tensor.num_elements());
+    return static_cast<std::int64_t>(size.bits_per_weight / 8.0 * elements);
+  }
+
+  // The bytes of the file with these types, or of its tensors where bits a weight were asked for.
+  Result<std::int64_t> taken_by(const std::map<std::string, DType, std::less<>>& types, const BudgetSize& size) const {
+    const compress::QuantizeOptions options{.type = "Q8_0", .types = types, .takes_quantized = true};
     KVASIR_TRY(const compress::QuantizePlan plan, compress::plan_quantization(input_.source, input_.entries, options, {}));
-    std::int64_t bytes = plan.num_bytes + kPaddingBytes * static_cast<std::int64_t>(tensors_.size());
-    for (const compress::PlannedTensor& tensor : plan.tensors) {
-      const auto is_same = [&](const FreeTensor& free) { return free.view.name == tensor.source.name; };
-      if (std::ranges::any_of(tensors_, is_same)) bytes -= tensor.num_bytes();
-    }
+    if (size.file_bytes) return plan.num_bytes;
+    std::int64_t bytes = 0;
+    for (const compress::PlannedTensor& tensor : plan.tensors) bytes += tensor.num_bytes();
     return bytes;
   }
 
@@ -130,13 +145,13 @@ class Budget {
 
 }  // namespace
 
-Result<BudgetedTypes> choose_budgeted_types(const BudgetInput& input, std::int64_t file_bytes, ThreadPool& pool,
+Result<BudgetedTypes> choose_budgeted_types(const BudgetInput& input, const BudgetSize& size, ThreadPool& pool,
                                             const GlobalOptions& globals, Interruption& interruption,
                                             const std::function<void(double)>& progress) {
   Budget budget(input, pool, globals, interruption);
   KVASIR_CHECKED(budget.measure_losses());
   KVASIR_CHECKED(budget.probe(progress));
-  return budget.choose(file_bytes);
+  return budget.choose(size);
 }
 
 }  // namespace kvasir::cli

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/thread_pool.h"
@@ -23,15 +24,21 @@ struct BudgetInput {
   std::string out;  // probes are written beside it
 };
 
+// How large the file is to be: in bytes, or in bits for each number of all tensors.
+struct BudgetSize {
+  std::optional<std::int64_t> file_bytes = {};
+  double bits_per_weight = 0.0;
+};
+
 struct BudgetedTypes {
   std::map<std::string, DType, std::less<>> types;
   double predicted_kl = 0.0;
 };
 
 // Each part of the model (its queries, its heads, ...) is made coarse alone, and the file compared with the source: so much
-// KL for so much loss of its outputs. Then the types are chosen that lose least within `file_bytes`. `progress` is told a
+// KL for so much loss of its outputs. Then the types are chosen that lose least within the size. `progress` is told a
 // fraction. Errors: kUsage (too few bytes), those of quantize() and compare().
-Result<BudgetedTypes> choose_budgeted_types(const BudgetInput& input, std::int64_t file_bytes, ThreadPool& pool,
+Result<BudgetedTypes> choose_budgeted_types(const BudgetInput& input, const BudgetSize& size, ThreadPool& pool,
                                             const GlobalOptions& globals, Interruption& interruption,
                                             const std::function<void(double)>& progress);
 

@@ -41,14 +41,19 @@ struct EvalHiddenOptions {
 
 Result<std::vector<std::vector<TokenId>>> windows_of_ids(const std::string& path, std::int32_t ctx, std::int32_t vocab_size) {
   KVASIR_TRY(const std::string bytes, read_input_file(path));
-  KVASIR_TRY(const std::vector<std::int64_t> ids, eval::parse_npy_integers(bytes));
+  KVASIR_TRY(const eval::NpyIntegers ids, eval::parse_npy_integers(bytes));
+  if (ids.row_length > ctx) {
+    return make_error(ErrorKind::kUnmet, fmt::format("ids: rows have {} tokens, a window has {} (--ctx)", ids.row_length, ctx), "ids");
+  }
+  const auto length = static_cast<std::size_t>(ids.row_length > 0 ? ids.row_length : ctx);  // a row is a window of its own
   std::vector<std::vector<TokenId>> windows;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size) {
-      return make_error(ErrorKind::kBadFile, fmt::format("ids: number {} is {}, the vocabulary has {}", i, ids[i], vocab_size), "ids");
+  for (std::size_t i = 0; i < ids.values.size(); ++i) {
+    const std::int64_t id = ids.values[i];
+    if (id < 0 || id >= vocab_size) {
+      return make_error(ErrorKind::kBadFile, fmt::format("ids: number {} is {}, the vocabulary has {}", i, id, vocab_size), "ids");
     }
-    if (i % static_cast<std::size_t>(ctx) == 0) windows.emplace_back();
-    windows.back().push_back(static_cast<TokenId>(ids[i]));
+    if (i % length == 0) windows.emplace_back();
+    windows.back().push_back(static_cast<TokenId>(id));
   }
   if (windows.empty()) return make_error(ErrorKind::kBadFile, "ids: the file has none", "ids");
   return windows;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -53,6 +54,7 @@ struct QuantizeVerbOptions {
 
 // The size of the file, where one was asked for.
 Result<std::optional<std::int64_t>> chosen_bytes(const QuantizeVerbOptions& options) {
+  if (!std::isfinite(options.bits_per_weight)) return make_error(ErrorKind::kUsage, "--bpw: takes a finite number", "bpw");
   const int num_said = (options.quantize.type.empty() ? 0 : 1) + (options.bytes.empty() ? 0 : 1) + (options.bits_per_weight > 0.0 ? 1 : 0);
   if (num_said != 1) return make_error(ErrorKind::kUsage, "one of --type, --bytes and --bpw says how small the file is to be", "type");
   if (options.bytes.empty()) return std::nullopt;
@@ -75,10 +77,37 @@ struct QuantizeInput {
   }
 };
 
+// Nothing that is there is written over, but for a file that an earlier run made or the user names.
+Status check_out(const std::string& in, const std::string& out) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto refused = [&](const std::string& path, const char* what) {
+    return make_error(ErrorKind::kUsage, fmt::format("{}: {}", printable_line(path), what), "OUT");
+  };
+  if (out.empty()) return make_error(ErrorKind::kUsage, "OUT is empty: it names the file to write", "OUT");
+  const fs::path folder = fs::path(out).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    return make_error(ErrorKind::kMachine, fmt::format("{}: cannot be written: no such folder", printable_line(out)), "OUT");
+  }
+  const std::string journal = out + ".part", made = out + ".part.gguf";
+  for (const std::string& path : {out, journal, made}) {
+    if (fs::is_symlink(fs::symlink_status(path, error)) && path != out) return refused(path, "is a link: quantize writes its own file there");
+    if (!fs::exists(path, error)) continue;
+    if (!fs::is_regular_file(path, error)) return refused(path, "is there and is no file");
+    if (fs::equivalent(in, path, error)) return refused(path, path == out ? "OUT is IN: quantize writes another file" : "is IN, and quantize would write there");
+  }
+  if (fs::exists(made, error) && !fs::exists(journal, error)) return refused(made, "is there without its journal: delete it first");
+  if (fs::is_directory(in, error) && fs::exists(out, error) && fs::equivalent(in, folder.empty() ? fs::path(".") : folder, error)) {
+    return refused(out, "is a file of the folder IN");
+  }
+  return {};
+}
+
 Result<QuantizeInput> open_input(const QuantizeVerbOptions& options, const GlobalOptions& globals) {
   KVASIR_CHECKED(fetch_if_missing(options.in, globals));
   QuantizeInput input;
   KVASIR_TRY(input.path, store::resolve_model(options.in));
+  KVASIR_CHECKED(check_out(input.path, options.out));
   KVASIR_TRY(input.opened, open_model(input.path));
   if (input.opened.is_folder()) {
     KVASIR_TRY(const auto tokenizer, input.opened.load_tokenizer());
@@ -105,14 +134,7 @@ Status check_method(const QuantizeVerbOptions& options) {
     return refused("--method rtn: no importance counts there (--imatrix-in, --calibrate)", "method");
   }
   if (!options.imatrix_out.empty() && !calibrates) return refused("--imatrix-out: needs --calibrate FILE|self", "imatrix-out");
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(options.out).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-    return make_error(ErrorKind::kMachine, fmt::format("{}: cannot be written: no such folder", printable_line(options.out)), "OUT");
-  }
-  if (std::filesystem::exists(options.out) && std::filesystem::equivalent(options.in, options.out, error)) {
-    return make_error(ErrorKind::kUsage, "OUT is IN: quantize writes another file", "OUT");
-  }
+  if (options.calibration.num_tokens > 0 && !calibrates) return refused("--calibrate-tokens: needs --calibrate FILE|self", "calibrate-tokens");
   return {};
 }
 
@@ -173,6 +195,7 @@ std::string reject(const std::string& out) {
 
 Result<int> dry_run(const QuantizeInput& input, const compress::QuantizePlan& plan, std::optional<double> predicted_kl,
                     ThreadPool& pool, const GlobalOptions& globals) {
+  for (const std::string& warning : plan.warnings) say("kvasir: " + warning);
   QuantizeReport report{.in = input.path, .plan = &plan};
   KVASIR_TRY(report.forecast, compress::forecast(input.source(), plan, input.known(), pool));
   if (predicted_kl) report.forecast->kl = *predicted_kl;
@@ -200,23 +223,14 @@ class QuantizeRun {
     if (has_budget) {
       KVASIR_CHECKED(record_source());
       if (!logits_) return make_error(ErrorKind::kUsage, "--bytes: the model is an encoder, or has no tokenizer: nothing can be probed", "bytes");
-      KVASIR_CHECKED(fit_into(bytes ? *bytes : file_bytes_for(options_.bits_per_weight), types));
+      KVASIR_CHECKED(fit_into({.file_bytes = bytes, .bits_per_weight = options_.bits_per_weight}, types));
     }
     KVASIR_TRY(const compress::QuantizePlan plan, compress::plan_quantization(input_.source(), input_.entries, types, input_.known()));
-    for (const std::string& warning : plan.warnings) progress_.note("kvasir: " + warning);
     if (options_.is_dry_run) return dry_run(input_, plan, predicted_kl_, pool_, globals_);
     return make(plan);
   }
 
  private:
-  // A file of so many bits for each number of all tensors.
-  std::int64_t file_bytes_for(double bits_per_weight) const {
-    double elements = 0.0;
-    for (const TensorView& tensor : input_.source().tensors()) elements += static_cast<double>(tensor.num_elements());
-    constexpr std::int64_t kHeaderBytes = 1 << 16;
-    return static_cast<std::int64_t>(bits_per_weight / 8.0 * elements) + kHeaderBytes;
-  }
-
   Status record_source() {
     if (logits_) return {};
     progress_.report_fraction("reading the source", 0.0);
@@ -225,9 +239,9 @@ class QuantizeRun {
     return {};
   }
 
-  Status fit_into(std::int64_t file_bytes, compress::QuantizeOptions& types) {
+  Status fit_into(const BudgetSize& size, compress::QuantizeOptions& types) {
     const BudgetInput budget{.source = input_.source(), .entries = input_.entries, .calibration = input_.known(), .logits = *logits_, .out = options_.out};
-    KVASIR_TRY(BudgetedTypes chosen, choose_budgeted_types(budget, file_bytes, pool_, globals_, interruption_,
+    KVASIR_TRY(BudgetedTypes chosen, choose_budgeted_types(budget, size, pool_, globals_, interruption_,
                                                            [&](double done) { progress_.report_fraction("probing", done); }));
     types.types = std::move(chosen.types);
     predicted_kl_ = chosen.predicted_kl;
@@ -243,7 +257,7 @@ class QuantizeRun {
                                     progress_.report_bytes("quantizing", done, all);
                                     return !interruption_.requested();
                                   }));
-    note(file);
+    note(plan, file);
     QuantizeReport report{.in = input_.path, .out = options_.out, .plan = &plan, .file = &file,
                           .calibration_tokens = input_.calibration.num_tokens};
     report.predicted_kl = predicted_kl_;
@@ -263,7 +277,8 @@ class QuantizeRun {
     return print_quantize_report(report, globals_.json, report.is_rejected ? kExitNo : kExitDone);
   }
 
-  void note(const compress::QuantizedFile& file) {
+  void note(const compress::QuantizePlan& plan, const compress::QuantizedFile& file) {
+    for (const std::string& warning : plan.warnings) progress_.note("kvasir: " + warning);
     if (file.began_anew) progress_.note("kvasir: OUT.part was of another source or of other options: everything was made anew");
     if (file.num_resumed > 0) progress_.note(fmt::format("kvasir: {} tensors were there already", file.num_resumed));
     if (file.num_uncorrected > 0) {

@@ -33,6 +33,9 @@ Result<Journal> Journal::open(const std::string& path, const std::string& finger
     if (file) all << file.rdbuf();
     text = std::move(all).str();
   }
+  if (!text.empty() && !text.starts_with(kFirstWord)) {
+    return make_error(ErrorKind::kUsage, fmt::format("{}: is there and is no journal of quantize: it stays as it is", printable_line(path)), "OUT");
+  }
   const bool goes_on = text.starts_with(first + "\n");
   journal.began_anew_ = !text.empty() && !goes_on;
   if (goes_on) {

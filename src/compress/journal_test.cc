@@ -54,6 +54,16 @@ TEST(Journal, ForgetsALineThatWasCut) {
   EXPECT_EQ(Journal::open(path, "source a")->finished().at("half").sha256, "123");
 }
 
+TEST(Journal, LeavesAFileThatIsNoneAlone) {
+  const std::string path = new_path("foreign");
+  std::ofstream(path) << "weights";
+  EXPECT_FALSE(Journal::open(path, "source a"));
+  std::ifstream file(path);
+  std::string content;
+  std::getline(file, content);
+  EXPECT_EQ(content, "weights");
+}
+
 TEST(Journal, SaysWhereItCannotWrite) {
   const auto journal = Journal::open("/nowhere/at/all", "a");
   ASSERT_FALSE(journal);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <utility>
 
 #include "base/printable.h"
@@ -12,6 +11,7 @@
 #include "compress/tensor_encoder.h"
 #include "io/gguf_writer.h"
 #include "quant/fit/fitted_format.h"
+#include "text/regex/search.h"
 
 namespace kvasir::compress {
 namespace {
@@ -19,8 +19,10 @@ namespace {
 constexpr double kNotableFallback = 0.02;  // of the file
 
 struct Kept {
-  std::regex pattern;
+  text::regex::Search pattern;
   DType type;
+  std::string text;
+  bool is_used = false;
 };
 
 std::optional<DType> type_named(std::string_view name) {
@@ -40,11 +42,11 @@ Result<std::vector<Kept>> parse_keep(const std::vector<std::string>& texts) {
       return make_error(ErrorKind::kUsage,
                         fmt::format("keep: {}: it must be REGEX=TYPE, of a type that can be written", printable_line(text)), "keep");
     }
-    try {
-      kept.push_back({std::regex(text.substr(0, equals)), *type});
-    } catch (const std::regex_error&) {
-      return make_error(ErrorKind::kUsage, fmt::format("keep: {}: is no regular expression", printable_line(text.substr(0, equals))), "keep");
+    auto pattern = text::regex::Search::compile(text.substr(0, equals));
+    if (!pattern) {
+      return make_error(ErrorKind::kUsage, fmt::format("keep: {}: {}", printable_line(text.substr(0, equals)), pattern.error().message), "keep");
     }
+    kept.push_back({.pattern = std::move(*pattern), .type = *type, .text = text});
   }
   return kept;
 }
@@ -132,8 +134,8 @@ namespace {
 
 // The types of all tensors, --keep included.
 Result<std::vector<TypeChoice>> choose_types(const io::WeightSource& source, const QuantizeOptions& options,
-                                             const Recipe& recipe, bool has_importance) {
-  KVASIR_TRY(const std::vector<Kept> kept, parse_keep(options.keep));
+                                             const Recipe& recipe, bool has_importance, std::vector<std::string>& warnings) {
+  KVASIR_TRY(std::vector<Kept> kept, parse_keep(options.keep));
   KVASIR_TRY(const RecipeModel model, describe(source, has_importance));
   const std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
   std::vector<TypeChoice> choices = types_of(recipe, model, tensors);
@@ -142,11 +144,16 @@ Result<std::vector<TypeChoice>> choose_types(const io::WeightSource& source, con
     if (const auto found = options.types.find(tensors[i].name); found != options.types.end()) {
       choices[i] = {.type = found->second, .wanted = found->second};
     }
-    for (const Kept& rule : kept) {
-      if (!std::regex_search(tensors[i].name, rule.pattern)) continue;
+    if (!is_quantized_by_recipes(tensors[i])) continue;  // norms and the like: readers want them as they are
+    for (Kept& rule : kept) {
+      if (!rule.pattern.matches(tensors[i].name)) continue;
       choices[i] = fitting(rule.type, tensors[i].row_length());
+      rule.is_used = true;
       break;
     }
+  }
+  for (const Kept& rule : kept) {
+    if (!rule.is_used) warnings.push_back(fmt::format("--keep {}: no tensor that may change has such a name", printable_line(rule.text)));
   }
   return choices;
 }
@@ -182,7 +189,7 @@ Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vect
   const io::Imatrix* const imatrix = calibration.imatrix;
   KVASIR_TRY(plan.recipe, recipe_named(options.type));
   KVASIR_TRY(const std::vector<TypeChoice> choices,
-             choose_types(source, options, plan.recipe, imatrix != nullptr || options.expects_importance));
+             choose_types(source, options, plan.recipe, imatrix != nullptr || options.expects_importance, plan.warnings));
   std::int64_t num_without = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     PlannedTensor tensor{.source = source.tensors()[i], .choice = choices[i]};

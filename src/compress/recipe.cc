@@ -196,7 +196,7 @@ Result<Recipe> recipe_named(std::string_view name) {
 bool is_quantized_by_recipes(const TensorView& tensor) {
   constexpr std::string_view kKept[] = {"_norm.weight", "ffn_gate_inp.weight", "altup",         "laurel",
                                         "per_layer_model_proj", "ssm_conv1d", "shortconv.conv.weight", "attn_rel_b.weight"};
-  if (tensor.rank < 2 || !tensor.name.ends_with("weight")) return false;
+  if (tensor.rank < 2 || tensor.num_rows() < 2 || !tensor.name.ends_with("weight")) return false;
   if (tensor.name == "position_embd.weight" || tensor.name == "token_types.weight") return false;
   return std::ranges::none_of(kKept, [&](std::string_view part) { return tensor.name.find(part) != std::string::npos; });
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kSampledRows = 48;
 constexpr DType kBudgetTypes[] = {DType::kQ2_K, DType::kQ3_K,   DType::kIQ4_XS, DType::kIQ4_NL, DType::kQ4_K,
                                   DType::kQ4_1, DType::kQ5_0,   DType::kQ5_K,   DType::kQ5_1,   DType::kQ6_K,
-                                  DType::kQ8_0};
+                                  DType::kQ8_0, DType::kF16};
 
 }  // namespace
 
@@ -19,7 +19,6 @@ std::vector<DType> budget_types(std::int64_t row_length) {
   for (const DType type : kBudgetTypes) {
     if (row_length % info_of(type).block_elements == 0) types.push_back(type);
   }
-  if (types.empty()) types.push_back(DType::kF16);
   return types;
 }
 

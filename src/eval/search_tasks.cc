@@ -5,8 +5,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <regex>
 #include <utility>
+
+#include "text/regex/search.h"
 
 namespace kvasir::eval {
 namespace {
@@ -39,11 +40,7 @@ Result<SearchTask> parse_task(simdjson::dom::parser& parser, std::string_view li
     task.check = AnswerCheck::kExact;
   } else if (check == "regex") {
     task.check = AnswerCheck::kRegex;
-    try {
-      std::regex{task.answer};
-    } catch (const std::regex_error&) {
-      return bad("\"answer\" is no regular expression");
-    }
+    if (!text::regex::Search::compile(task.answer)) return bad("\"answer\" is no regular expression");
   } else {
     return bad("\"check\" is one of exact, number, regex");
   }
@@ -69,10 +66,13 @@ Result<std::vector<SearchTask>> parse_search_tasks(std::string_view lines) {
   return tasks;
 }
 
-bool is_solved(const SearchTask& task, std::string_view text) {
-  if (task.check == AnswerCheck::kRegex) return std::regex_search(std::string(text), std::regex(task.answer));
+bool is_solved(const SearchTask& task, std::string_view answer_text) {
+  if (task.check == AnswerCheck::kRegex) {
+    const auto pattern = text::regex::Search::compile(task.answer);
+    return pattern && pattern->matches(answer_text);
+  }
   const search::AnswerForm form = task.check == AnswerCheck::kNumber ? search::AnswerForm::kNumber : search::AnswerForm::kText;
-  const auto answer = search::extract_answer(form, text);
+  const auto answer = search::extract_answer(form, answer_text);
   return answer && answer == search::extract_answer(form, task.answer);
 }
 

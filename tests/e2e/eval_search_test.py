@@ -4,7 +4,7 @@ import unittest
 
 from command_line import BAD_FILE, LLAMA, USAGE, CommandLineTest
 
-TASKS = "".join(json.dumps({"prompt": f"Once upon a time {i}", "answer": "", "check": "regex"}) + "\n" for i in range(2))
+TASKS = "".join(json.dumps({"prompt": f"Once upon a time {i}", "answer": ".*", "check": "regex"}) + "\n" for i in range(2))
 NEVER = json.dumps({"prompt": "Once", "answer": "no such text", "check": "exact"}) + "\n"
 SHORT = ["--max-tokens", "12"]
 

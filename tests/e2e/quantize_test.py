@@ -1,6 +1,7 @@
 """kvasir quantize as a user meets it: files that load and answer, what it says, refusals, runs that were stopped."""
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import time
@@ -88,6 +89,46 @@ class Quantize(CommandLineTest):
         self.refusal(BAD_FILE, "quantize", LLAMA, self.folder / "o.gguf", "--type", "Q4_0", "--imatrix-in",
                      self.file("wrong", b"no matrix"), says="is no importance matrix")
         self.refusal(MACHINE, "quantize", LLAMA, "/nowhere/o.gguf", "--type", "Q4_0", says="/nowhere/o.gguf")
+
+    def test_nothing_else_is_written_over(self):
+        source = self.file("in.gguf.part", pathlib.Path(LLAMA).read_bytes())
+        self.refusal(USAGE, "quantize", source, self.folder / "in.gguf", "--type", "Q4_0", says="is IN, and quantize would write there")
+        self.assertEqual(pathlib.Path(LLAMA).read_bytes(), pathlib.Path(source).read_bytes())
+        foreign = self.folder / "out.gguf.part"
+        foreign.write_text("mine")
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "out.gguf", "--type", "Q4_0", says="is no journal of quantize")
+        self.assertEqual("mine", foreign.read_text())
+        foreign.unlink()
+        foreign.symlink_to(source)
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "out.gguf", "--type", "Q4_0", says="is a link")
+        folder = self.folder / "a-folder"
+        folder.mkdir()
+        self.refusal(USAGE, "quantize", LLAMA, folder, "--type", "Q4_0", says="is there and is no file")
+        self.refusal(USAGE, "quantize", LLAMA, "", "--type", "Q4_0", says="OUT is empty")
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.refusal(USAGE, "quantize", LLAMA, pipe, "--type", "Q4_0", says="is there and is no file")
+
+    def test_patterns_take_linear_time_and_touch_matrices_alone(self):
+        said = self.quantize(LLAMA, self.folder / "o.gguf", "--type", "Q4_0", "--no-verify", "--keep", "(.*)*(.*)*(.*)*(.*)*Z=Q8_0",
+                             "--keep", "norm=F16", "--keep", "^blk.0.ffn_down=Q8_0")
+        types = {tensor["name"]: tensor["type"] for tensor in said["tensors"]}
+        self.assertEqual("F32", types["output_norm.weight"])
+        self.assertEqual("Q8_0", types["blk.0.ffn_down.weight"])
+
+    def test_a_size_is_kept(self):
+        source_bytes = pathlib.Path(LLAMA).stat().st_size
+        for share in (0.30, 0.40):
+            wanted = int(share * source_bytes)
+            said = self.quantize(LLAMA, self.folder / "o.gguf", "--bytes", str(wanted), "--calibrate", "self", "--no-verify")
+            self.assertLessEqual(said["bytes"], wanted)
+            self.assertGreater(said["bytes"], 0.97 * wanted)
+            self.assertGreater(said["predicted_kl"], 0.0)
+        said = self.quantize(LLAMA, self.folder / "o.gguf", "--bpw", "7", "--no-verify")
+        self.assertLessEqual(said["bits_per_weight"], 7.0)
+        self.assertGreater(said["bits_per_weight"], 6.5)
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "o.gguf", "--bytes", "1KiB", says="bytes: the model takes")
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "o.gguf", "--type", "Q4_0", "--bpw", "4", says="one of --type, --bytes and --bpw")
 
     def test_a_run_that_was_killed_goes_on(self):
         out = self.folder / "killed.gguf"

@@ -86,7 +86,10 @@ ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
   }
   const auto count = find_member(members, "n");
   if (!count) return bad_request("search.n says how many answers are drawn", "search.n");
-  KVASIR_TRY(request.best_of, answers_of(field.at("n", *count)));
+  FieldInput drawn = field.at("n", *count);
+  drawn.range = {1, kMaxInt32};
+  KVASIR_TRY(request.best_of, answers_of(drawn));
+  request.is_search = true;
   if (const auto form = find_member(members, "answer")) {
     KVASIR_TRY(answer, string_of(field.at("answer", *form)));
   }

@@ -14,13 +14,14 @@ namespace {
 ApiStatus check_best_of(const GenerationRequest& request) {
   const std::int32_t n = request.sampling.n;
   if (request.best_of == 0 || request.best_of == n) return {};
+  const char* const field = request.is_search ? "search.n" : "best_of";
   if (request.best_of < n) {
-    return bad_request(fmt::format("best_of must be at least n, {}, is {}", n, request.best_of), "best_of");
+    return bad_request(fmt::format("{} must be at least n, {}, is {}", field, n, request.best_of), field);
   }
   if (!request.stream) return {};
-  return bad_request(fmt::format("best_of: of {} answers the likeliest are known at the end, so not with stream: true",
+  return bad_request(fmt::format("{}: of {} answers the best are known at the end, so not with stream: true", field,
                                  request.best_of),
-                     "best_of");
+                     field);
 }
 
 }  // namespace

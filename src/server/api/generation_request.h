@@ -33,6 +33,7 @@ struct GenerationRequest {
   std::optional<Guide> guide;
   std::vector<std::string> bad_words;
   std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n
+  bool is_search = false;    // `search` says so, and not `best_of`
   std::optional<search::AnswerForm> vote = {};  // of these the ones that say what most say come first
 };
 
