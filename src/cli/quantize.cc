@@ -311,7 +311,7 @@ void add_quantize(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("quantize", "Write a model as a smaller GGUF file, and measure what that costs");
   verb->add_option("IN", options->in, "Catalogue name, .gguf file or folder with safetensors, of floats")->required();
   verb->add_option("OUT", options->out, "The file to write")->required();
-  verb->add_option("--type", options->quantize.type, "Types of its tensors, by llama.cpp's names: Q8_0, Q5_K_M, Q4_K_M, Q4_0, Q3_K_M, Q2_K ...");
+  verb->add_option("TYPE,--type", options->quantize.type, "Types of its tensors, by llama.cpp's names: Q8_0, Q5_K_M, Q4_K_M, Q4_0, Q3_K_M, Q2_K ...");
   verb->add_option("--bytes", options->bytes, "Instead of a type: the size of the file (60MiB); types are chosen by what parts of the model are measured to lose");
   verb->add_option("--bpw", options->bits_per_weight, "The same in bits a weight (4.2)")->check(CLI::Range(1.0, 32.0));
   verb->add_option("--method", options->method, "How codes are chosen: the nearest (rtn), by the importance of inputs (imatrix), so that errors correct each other (gptq), "

@@ -249,7 +249,7 @@ MISTAKES = [
     (["run", LLAMA, "hi", "--num-ctx", "64"], "it is called --ctx here"),
     (["run", LLAMA, "hi", "--device", "cuda"], "this program was built without CUDA"),
     (["serve", LLAMA, "--mmproj", "m.gguf"], "leave it out"),
-    (["quantize", "in.gguf", "out.gguf"], "--quantize q4_k"),
+    (["quantize", "in.gguf", "out.gguf"], "one of --type, --bytes and --bpw"),
     (["convert", "."], "kvasir run FOLDER"),
     (["import", "mine", "model.gguf"], "by its path"),
     (["search", "qwen"], "hf:OWNER/NAME"),

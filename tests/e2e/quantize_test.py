@@ -90,6 +90,11 @@ class Quantize(CommandLineTest):
                      self.file("wrong", b"no matrix"), says="is no importance matrix")
         self.refusal(MACHINE, "quantize", LLAMA, "/nowhere/o.gguf", "--type", "Q4_0", says="/nowhere/o.gguf")
 
+    def test_the_words_of_llama_quantize_are_understood(self):
+        self.assertEqual("Q8_0", {t["name"]: t["type"] for t in self.quantize(LLAMA, self.folder / "o.gguf", "Q8_0", "--no-verify")["tensors"]}["token_embd.weight"])
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "o.gguf", "Q4_0", "--allow-requantize", says="--requantize")
+        self.refusal(USAGE, "quantize", LLAMA, self.folder / "o.gguf", "Q4_0", "--imatrix", "x", says="--imatrix-in")
+
     def test_nothing_else_is_written_over(self):
         source = self.file("in.gguf.part", pathlib.Path(LLAMA).read_bytes())
         self.refusal(USAGE, "quantize", source, self.folder / "in.gguf", "--type", "Q4_0", says="is IN, and quantize would write there")
