@@ -66,13 +66,14 @@ std::optional<ContentRange> parse_content_range(std::string_view text) {
 // One connection: fetches pieces until none is left or something is wrong.
 class HubDownload::Connection {
  public:
-  explicit Connection(HubDownload& download)
+  // `whole`: it asks for the whole file. Another one may find that the server knows no ranges before this one begins.
+  Connection(HubDownload& download, bool whole)
       : download_(download),
         keep_running_([&download] { return download.is_running() && !download.whole_files_only_; }),
         whole_keep_running_([&download] { return download.is_running(); }),
-        client_(download.settings_, download.whole_files_only_ ? whole_keep_running_ : keep_running_),
-        backoff_(download.whole_files_only_ ? whole_keep_running_ : keep_running_),
-        whole_(download.whole_files_only_) {}
+        client_(download.settings_, whole ? whole_keep_running_ : keep_running_),
+        backoff_(whole ? whole_keep_running_ : keep_running_),
+        whole_(whole) {}
 
   void run() {
     for (std::int32_t piece = download_.take_piece(); piece >= 0; piece = download_.take_piece()) {
@@ -237,19 +238,19 @@ Status HubDownload::run(const std::function<bool(std::int64_t)>& report) {
     HubClient client(settings_, [&] { return report(partial_.bytes_done()); });
     KVASIR_TRY(target_.target, client.locate(name_, commit_, file_));
   }
-  KVASIR_CHECKED(run_connections(std::min(kMostConnections, partial_.num_pieces()), report));
+  KVASIR_CHECKED(run_connections(std::min(kMostConnections, partial_.num_pieces()), false, report));
   if (!whole_files_only_ || partial_.is_whole()) return {};
   KVASIR_CHECKED(partial_.start_anew(true));
-  return run_connections(1, report);
+  return run_connections(1, true, report);
 }
 
-Status HubDownload::run_connections(std::int32_t count, const std::function<bool(std::int64_t)>& report) {
+Status HubDownload::run_connections(std::int32_t count, bool whole, const std::function<bool(std::int64_t)>& report) {
   next_piece_ = 0;
   num_running_ = count;
   std::vector<std::jthread> threads;
   for (std::int32_t i = 0; i < count; ++i) {
-    threads.emplace_back([this] {
-      Connection(*this).run();
+    threads.emplace_back([this, whole] {
+      Connection(*this, whole).run();
       const std::lock_guard lock(mutex_);
       --num_running_;
       ended_.notify_all();

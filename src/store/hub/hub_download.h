@@ -42,7 +42,7 @@ class HubDownload {
     std::int32_t generation = 0;
   };
 
-  Status run_connections(std::int32_t count, const std::function<bool(std::int64_t)>& report);
+  Status run_connections(std::int32_t count, bool whole, const std::function<bool(std::int64_t)>& report);
   std::int32_t take_piece();  // -1: none is left
   bool is_running() const { return !is_stopped_.load(std::memory_order_relaxed); }
   void stop_with(Error error);
