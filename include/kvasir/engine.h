@@ -110,7 +110,7 @@ struct EngineConfig {
   // loaded.
   std::int64_t adapter_memory_bytes = 0;
   std::string device = {};    // "cpu", "guarded", "cuda:0"; empty: KVASIR_DEVICE or the processor
-  // Of a GPU, for weights, KV and workspace together: so many bytes, or where that is 0 this share of all it has.
+  // A GPU gives so many bytes to weights, KV and workspace together, or where that is 0 this share of all it has.
   std::int64_t gpu_memory_bytes = 0;
   double gpu_memory_share = 0.9;
   // Called by the engine's thread when a device gives no results any more, with the reason in one line. Every request has

@@ -185,7 +185,7 @@ class Backend {
 
   // The bytes that weights, KV and workspace may take of the device's own memory; none: they take the host's.
   virtual std::optional<std::int64_t> memory_bytes() const { return std::nullopt; }
-  // Of these, what ops take for themselves. Once the rows and activations are made.
+  // The part of these that ops take for themselves. Once the rows and activations are made.
   virtual std::int64_t scratch_bytes() const { return 0; }
   // Why the device gives no results any more, in one line; empty while it does. Such a device stays so.
   virtual std::string error() const { return {}; }

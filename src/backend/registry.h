@@ -52,7 +52,7 @@ bool is_gpu(const std::string& device);
 // Query heads that may share a KV head there.
 inline constexpr std::int32_t kMaxGpuGroupSize = cuda::kMaxAttentionRows;
 
-// What a backend may take of a GPU's memory: so many bytes, or where that is 0 this share of all, as far as it is free.
+// A backend may take so many bytes of a GPU's memory, or where that is 0 this share of all, as far as it is free.
 struct GpuMemory {
   std::int64_t num_bytes = 0;
   double share = 0.9;

@@ -68,7 +68,7 @@ class Budget {
     return {};
   }
 
-  // What the file takes beyond the tensors is known when their types are: the budget gives way until the whole fits.
+  // The rest of the file is known when the tensors' types are: the budget gives way until the whole fits.
   Result<BudgetedTypes> choose(const BudgetSize& size) const {
     std::vector<std::vector<compress::TypeOption>> options;
     std::int64_t least_bytes = 0;

@@ -34,9 +34,7 @@ Result<ModelSession> open_observed(const std::string& model, const GlobalOptions
   engine.no_prefix_cache = true;
   engine.no_packed_cache = true;
   KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
-  GlobalOptions quiet = globals;
-  quiet.quiet = true;
-  KVASIR_TRY(ModelSession session, open_session(model, std::move(config), quiet, &interruption.signals()));
+  KVASIR_TRY(ModelSession session, open_quietly(model, std::move(config), globals, interruption.signals()));
   if (session.engine->model_info().is_encoder || session.engine->tokenizer() == nullptr) {
     return make_error(ErrorKind::kUsage, "--calibrate: the model reads no text of its own: it is an encoder, or has no tokenizer", "calibrate");
   }

@@ -1,4 +1,4 @@
-// What an engine says of a device that gives no results any more, for the thread that ends the process.
+// A lost device, as an engine's thread reports it to the thread that ends the process.
 #pragma once
 
 #include <mutex>

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/blocked_signals.h"
 #include "cli/verb.h"
@@ -32,6 +33,14 @@ void warn_of_session(std::string_view line);  // on stderr
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals = nullptr, const std::string& kv_log = {},
                                   const SessionWarn& warn = warn_of_session);
+
+// As open_session, without a line on stderr: a step of a longer work that shows its own progress.
+inline Result<ModelSession> open_quietly(const std::string& model, EngineConfig config, const GlobalOptions& globals,
+                                         BlockedSignals& signals) {
+  GlobalOptions quiet = globals;
+  quiet.quiet = true;
+  return open_session(model, std::move(config), quiet, &signals);
+}
 
 // As open_session, of a model that text is measured on. Errors: kBadFile too when the file has no tokenizer.
 Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,

@@ -63,7 +63,7 @@ Result<std::optional<std::int64_t>> chosen_bytes(const QuantizeVerbOptions& opti
   return *bytes;
 }
 
-// What the file is made from.
+// The model and all that is known of its inputs.
 struct QuantizeInput {
   std::string path;
   OpenedModel opened;

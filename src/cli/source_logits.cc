@@ -18,9 +18,7 @@ Result<ModelSession> open_exact(const std::string& model, const GlobalOptions& g
   engine.no_prefix_cache = true;
   engine.no_packed_cache = true;
   KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
-  GlobalOptions quiet = globals;
-  quiet.quiet = true;
-  return open_session(model, std::move(config), quiet, &interruption.signals());
+  return open_quietly(model, std::move(config), globals, interruption.signals());
 }
 
 }  // namespace

@@ -53,12 +53,6 @@ const GramMatrix* InputStatistics::products_of(std::string_view tensor) const {
   return input < 0 ? nullptr : inputs_[static_cast<std::size_t>(input)]->products.get();
 }
 
-std::int64_t InputStatistics::num_rows() const {
-  std::int64_t most = 0;
-  for (const auto& input : inputs_) most = std::max(most, input->num_rows);
-  return most;
-}
-
 io::Imatrix InputStatistics::imatrix() const {
   io::Imatrix imatrix;
   for (const auto& input : inputs_) {

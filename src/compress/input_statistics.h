@@ -36,7 +36,6 @@ class InputStatistics final : public backend::InputObserver {
   const GramMatrix* products_of(std::string_view tensor) const;
   // Tensors with the same number share their input; -1: not observed.
   std::int32_t input_of(std::string_view tensor) const;
-  std::int64_t num_rows() const;  // of the input that was seen most
   // Mean squares of all inputs.
   io::Imatrix imatrix() const;
 

@@ -68,7 +68,6 @@ class Run {
       if (tensor.method == Method::kGptq) forget_geometry(tensor.source.name);
     }
     file.num_uncorrected = num_uncorrected_;
-    file.loss_ratio = nearest_loss_ > 0.0 ? loss_ / nearest_loss_ : 1.0;
     KVASIR_CHECKED(writer.finish());
     KVASIR_TRY(file.sha256, sum_of(part_path));
     std::error_code error;
@@ -135,9 +134,7 @@ class Run {
       rows.resize(static_cast<std::size_t>(count * length));
       encoded.resize(static_cast<std::size_t>(count * row_bytes(type, length)));
       KVASIR_CHECKED(read_rows(source_, tensor.source, begin, count, rows));
-      const GptqResult lost = encode_rows_gptq(type, *geometry, rows, pool_, encoded);
-      loss_ += lost.loss;
-      nearest_loss_ += lost.nearest_loss;
+      encode_rows_gptq(type, *geometry, rows, pool_, encoded);
       const EncodingError error = error_of_rows(type, rows.data(), geometry->mean_squares.data(), count, length, encoded.data());
       total.errors += error.errors;
       total.squares += error.squares;
@@ -206,7 +203,6 @@ class Run {
   std::map<std::int32_t, std::optional<InputGeometry>> geometries_;  // by input
   std::map<std::int32_t, std::int32_t> num_users_;                   // tensors of an input that are not done
   std::int32_t num_uncorrected_ = 0;
-  double loss_ = 0.0, nearest_loss_ = 0.0;
 };
 
 }  // namespace

@@ -22,7 +22,6 @@ struct QuantizedFile {
   std::int32_t num_resumed = 0;  // tensors that an earlier run had made
   bool began_anew = false;       // an earlier run was of another source, or with other options
   std::int32_t num_uncorrected = 0;  // tensors of kGptq whose inputs' products have no inverse: they got kImatrix
-  double loss_ratio = 1.0;  // tr(E H E^T) of the tensors of kGptq, over that of their nearest codes
 };
 
 // Writes `path` from the plan. While it works, `path`.part is the journal and `path`.part.gguf the file; a run that was

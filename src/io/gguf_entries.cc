@@ -4,22 +4,13 @@
 #include <utility>
 
 #include "io/byte_cursor.h"
+#include "io/gguf_append.h"
 
 namespace kvasir::io {
 namespace {
 
 constexpr std::uint32_t kBytesOf[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};  // by type; 0: not the same for all
 constexpr std::uint32_t kNumTypes = 13;
-
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append_text(std::string& out, std::string_view text) {
-  append<std::uint64_t>(out, text.size());
-  out += text;
-}
 
 GgufEntry entry_of(std::string key, GgufValueType type) {
   return {.key = std::move(key), .type = static_cast<std::uint32_t>(type), .value = {}};

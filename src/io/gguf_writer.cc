@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/printable.h"
+#include "io/gguf_append.h"
 
 namespace kvasir::io {
 namespace {
@@ -18,16 +19,6 @@ constexpr std::uint32_t kMagic = 0x46554747, kVersion = 3;  // "GGUF"
 constexpr std::int64_t kAlignment = 32;                     // the format's own where no entry says another
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append_text(std::string& out, std::string_view text) {
-  append<std::uint64_t>(out, text.size());
-  out += text;
-}
 
 std::unexpected<Error> failed(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kMachine, fmt::format("{}: {}: {}", printable_line(path), what, std::strerror(errno)));

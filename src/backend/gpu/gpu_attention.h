@@ -21,7 +21,7 @@ class GpuAttention {
  public:
   GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows);
 
-  // What partial results may take: a small part of the device's memory.
+  // Partial results may take so much: a small part of the device's memory.
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
   // After the rows have the batch of the step.

@@ -52,7 +52,7 @@ void ObservingBackend::note_stream(std::int32_t layer, Rows x, std::span<const s
 
 namespace {
 
-// Of "blk.7.attn_q.weight" and "blk.7.attn_qkv.weight", which a layer begins with; -1 for others.
+// The 7 of "blk.7.attn_q.weight" and "blk.7.attn_qkv.weight", which a layer begins with; -1 for others.
 std::int32_t layer_that_begins(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix) || (!name.ends_with(".attn_q.weight") && !name.ends_with(".attn_qkv.weight"))) return -1;

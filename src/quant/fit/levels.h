@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "quant/fit/lanes.h"
+#include "quant/nibble_tables.h"
 
 namespace kvasir::quant {
 
@@ -50,5 +51,25 @@ struct TableLevels {
   }
   static float level(int index) { return Table::kLevels[static_cast<std::size_t>(index)]; }
 };
+
+// The 16 integers of IQ4_NL and IQ4_XS.
+struct Iq4Table {
+  static constexpr std::array<float, 16> kLevels = [] {
+    std::array<float, 16> levels{};
+    for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<float>(kIq4Codes[i] - kIq4Zero);
+    return levels;
+  }();
+};
+
+// All levels, ascending.
+template <class Levels>
+const std::array<float, Levels::kCount>& values_of_levels() {
+  static const auto values = [] {
+    std::array<float, Levels::kCount> all{};
+    for (int i = 0; i < Levels::kCount; ++i) all[static_cast<std::size_t>(i)] = Levels::level(i);
+    return all;
+  }();
+  return values;
+}
 
 }  // namespace kvasir::quant

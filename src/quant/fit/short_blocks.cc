@@ -15,10 +15,6 @@
 namespace kvasir::quant {
 namespace {
 
-struct Iq4Table {
-  static constexpr std::array<float, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                    1,    13,   25,  38,  53,  69,  89,  113};
-};
 // Doubled E2M1 numbers; zero once.
 struct E2m1Table {
   static constexpr std::array<float, 15> kLevels = {-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12};
@@ -29,16 +25,6 @@ struct E2m1Table {
 struct SignTable {
   static constexpr std::array<float, 2> kLevels = {-1, 1};
 };
-
-template <class Levels>
-const std::array<float, Levels::kCount>& values_of_levels() {
-  static const auto values = [] {
-    std::array<float, Levels::kCount> all{};
-    for (int i = 0; i < Levels::kCount; ++i) all[static_cast<std::size_t>(i)] = Levels::level(i);
-    return all;
-  }();
-  return values;
-}
 
 void put_nibbles(const std::uint8_t* codes, std::uint8_t* nibbles) {
   for (int i = 0; i < 16; ++i) nibbles[i] = static_cast<std::uint8_t>((codes[i] & 15) | codes[i + 16] << 4);
@@ -183,7 +169,7 @@ KVASIR_FIT_CLONES void fit_one_scale(const float* x, const float* importance, st
 }
 
 template <class Layout>
-class OneScaleFormat final : public FittedFormat {
+class OneScaleFormat final : public BlockFormat<Layout> {
   using Format = typename Layout::Format;
   using Levels = typename Layout::Levels;
   static constexpr int kElements = Format::kBlockElements, kSub = Layout::kSubElements;
@@ -198,13 +184,6 @@ class OneScaleFormat final : public FittedFormat {
     for (std::int64_t b = 0; b < num_elements / kElements; ++b) {
       const auto block = block_at<typename Format::Block>(row, b);
       for (int sub = 0; sub < kElements / kSub; ++sub) *grid++ = {.scale = Layout::scale_of(block, sub)};
-    }
-  }
-  void put_codes(const std::uint8_t* indices, std::int64_t num_elements, std::byte* row) const override {
-    for (std::int64_t b = 0; b < num_elements / kElements; ++b, indices += kElements) {
-      auto block = block_at<typename Format::Block>(row, b);
-      Layout::put_codes(block, indices);
-      std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
     }
   }
 };
@@ -245,7 +224,7 @@ KVASIR_FIT_CLONES void fit_scale_min(const float* x, const float* importance, st
 }
 
 template <class Layout>
-class ScaleMinFormat final : public FittedFormat {
+class ScaleMinFormat final : public BlockFormat<Layout> {
   using Format = typename Layout::Format;
   static constexpr int kElements = Format::kBlockElements;
 
@@ -259,13 +238,6 @@ class ScaleMinFormat final : public FittedFormat {
     for (std::int64_t b = 0; b < num_elements / kElements; ++b) {
       const auto block = block_at<typename Format::Block>(row, b);
       *grid++ = {.scale = half_to_float(block.scale), .offset = half_to_float(block.min)};
-    }
-  }
-  void put_codes(const std::uint8_t* indices, std::int64_t num_elements, std::byte* row) const override {
-    for (std::int64_t b = 0; b < num_elements / kElements; ++b, indices += kElements) {
-      auto block = block_at<typename Format::Block>(row, b);
-      Layout::put_codes(block, indices);
-      std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
     }
   }
 };

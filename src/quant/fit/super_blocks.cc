@@ -17,21 +17,6 @@ namespace {
 
 constexpr int kElements = kSuperBlockElements;
 
-struct Iq4SuperTable {
-  static constexpr std::array<float, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                    1,    13,   25,  38,  53,  69,  89,  113};
-};
-
-template <class Levels>
-const std::array<float, Levels::kCount>& super_levels() {
-  static const auto values = [] {
-    std::array<float, Levels::kCount> all{};
-    for (int i = 0; i < Levels::kCount; ++i) all[static_cast<std::size_t>(i)] = Levels::level(i);
-    return all;
-  }();
-  return values;
-}
-
 float as_half(float value) { return half_to_float(float_to_half(value)); }
 
 int clamped_ratio(float value, float unit, int low, int high) {
@@ -93,7 +78,7 @@ struct Q6_KLayout {
 };
 struct Iq4XsLayout {
   using Format = IQ4_XS;
-  using Levels = TableLevels<Iq4SuperTable>;
+  using Levels = TableLevels<Iq4Table>;
   static constexpr int kSubElements = 32, kLowScale = -32, kHighScale = 31;
   static void put_scales(IQ4_XS::Block& block, float unit, const int* scales) {
     block.scale = float_to_half(unit);
@@ -246,13 +231,13 @@ KVASIR_FIT_CLONES void fit_super_scale(const float* x, const float* importance, 
 }
 
 template <class Layout>
-class SuperScaleFormat final : public FittedFormat {
+class SuperScaleFormat final : public BlockFormat<Layout> {
   using Format = typename Layout::Format;
   static constexpr int kSub = Layout::kSubElements;
 
  public:
   int sub_elements() const override { return kSub; }
-  std::span<const float> levels() const override { return super_levels<typename Layout::Levels>(); }
+  std::span<const float> levels() const override { return values_of_levels<typename Layout::Levels>(); }
   void fit(const float* x, const float* importance, std::int64_t num_elements, std::byte* row) const override {
     fit_super_scale<Layout>(x, importance, num_elements / kElements, row);
   }
@@ -260,13 +245,6 @@ class SuperScaleFormat final : public FittedFormat {
     for (std::int64_t b = 0; b < num_elements / kElements; ++b) {
       const auto block = block_at<typename Format::Block>(row, b);
       for (int sub = 0; sub < kElements / kSub; ++sub) *grid++ = {.scale = Layout::scale_of(block, sub)};
-    }
-  }
-  void put_codes(const std::uint8_t* indices, std::int64_t num_elements, std::byte* row) const override {
-    for (std::int64_t b = 0; b < num_elements / kElements; ++b, indices += kElements) {
-      auto block = block_at<typename Format::Block>(row, b);
-      Layout::put_codes(block, indices);
-      std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
     }
   }
 };
@@ -438,13 +416,13 @@ KVASIR_FIT_CLONES void fit_super_scale_min(const float* x, const float* importan
 }
 
 template <class Layout>
-class SuperScaleMinFormat final : public FittedFormat {
+class SuperScaleMinFormat final : public BlockFormat<Layout> {
   using Format = typename Layout::Format;
   static constexpr int kSub = Layout::kSubElements;
 
  public:
   int sub_elements() const override { return kSub; }
-  std::span<const float> levels() const override { return super_levels<IntegerLevels<0, Layout::kMostCode>>(); }
+  std::span<const float> levels() const override { return values_of_levels<IntegerLevels<0, Layout::kMostCode>>(); }
   void fit(const float* x, const float* importance, std::int64_t num_elements, std::byte* row) const override {
     fit_super_scale_min<Layout>(x, importance, num_elements / kElements, row);
   }
@@ -452,13 +430,6 @@ class SuperScaleMinFormat final : public FittedFormat {
     for (std::int64_t b = 0; b < num_elements / kElements; ++b) {
       const auto block = block_at<typename Format::Block>(row, b);
       for (int sub = 0; sub < kElements / kSub; ++sub) *grid++ = Layout::grid_of(block, sub);
-    }
-  }
-  void put_codes(const std::uint8_t* indices, std::int64_t num_elements, std::byte* row) const override {
-    for (std::int64_t b = 0; b < num_elements / kElements; ++b, indices += kElements) {
-      auto block = block_at<typename Format::Block>(row, b);
-      Layout::put_codes(block, indices);
-      std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
     }
   }
 };
