@@ -113,6 +113,9 @@ struct EngineConfig {
   // A GPU gives so many bytes to weights, KV and workspace together, or where that is 0 this share of all it has.
   std::int64_t gpu_memory_bytes = 0;
   double gpu_memory_share = 0.9;
+  // Layers whose matrices a GPU keeps, from the first on; the processor keeps the others' and multiplies with them. At most
+  // all. -1: as many as fit beside the KV of a text of usual length.
+  std::int32_t gpu_layers = -1;
   // Called by the engine's thread when a device gives no results any more, with the reason in one line. Every request has
   // ended with an error by then, and new ones are refused.
   std::function<void(const std::string&)> on_device_lost = {};

@@ -107,6 +107,10 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--gpu-memory", options.gpu_memory,
                   "Memory of a GPU for weights, KV and workspace together: a share of all (0.9, 90%) or a size (20GiB)")
       ->capture_default_str();
+  verb.add_option("--gpu-layers,--n-gpu-layers", options.gpu_layers,
+                  "Layers whose matrices a GPU keeps, from the first on (auto: as many as fit, all, or a number; -ngl); the CPU "
+                  "multiplies with the others'")
+      ->capture_default_str();
   verb.add_flag(
       "--fast", options.fast,
       "Requantise the weights to int8 (W8A8, one scale per 256 inputs): faster prompts, more memory, slightly "
@@ -290,6 +294,24 @@ Status set_gpu_memory(std::string_view text, EngineConfig& config) {
   return {};
 }
 
+Status set_gpu_layers(std::string_view text, EngineConfig& config) {
+  constexpr std::int32_t kAllLayers = 1 << 20;
+  if (text == "auto") return {};
+  if (text == "all") {
+    config.gpu_layers = kAllLayers;
+    return {};
+  }
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > kAllLayers) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("--gpu-layers: auto, all or a number from 0 to {}, not {}", kAllLayers, printable_line(text)),
+                      "gpu-layers");
+  }
+  config.gpu_layers = number;
+  return {};
+}
+
 }  // namespace
 
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
@@ -301,6 +323,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.device = options.device;
   KVASIR_CHECKED(set_gpu_memory(options.gpu_memory, config));
+  KVASIR_CHECKED(set_gpu_layers(options.gpu_layers, config));
   config.speculates = options.speculate != "off";
   config.max_draft_tokens = options.max_draft_tokens;
   if (!options.draft_model.empty()) {

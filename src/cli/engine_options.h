@@ -22,6 +22,7 @@ struct EngineOptions {
   bool fast = false;
   std::string device;            // empty: the processor
   std::string gpu_memory = "0.9";  // a share of a GPU's memory, or a size
+  std::string gpu_layers = "auto";  // or "all", or a number
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
   std::int32_t max_draft_tokens = EngineConfig{}.max_draft_tokens;
   std::string draft_model;        // a name or a path; empty: none

@@ -94,13 +94,14 @@ int greet() {
   return finish_output();
 }
 
-// `kvasir help run` is `kvasir run --help`.
-std::vector<std::string> with_help_as_flag(int argc, char** argv) {
+// `kvasir help run` is `kvasir run --help`, and a flag with one dash and several letters is a long one.
+std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  std::ranges::replace(words, std::string("-ngl"), std::string("--gpu-layers"));
   std::ranges::reverse(words);  // as CLI11 takes them
   return words;
 }
@@ -144,7 +145,7 @@ int run_command(int argc, char** argv) {
     --argc;
   }
   try {
-    app.parse(with_help_as_flag(argc, argv));
+    app.parse(words_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0 && !has_foreign_help_flag(argc, argv)) return print_help(app, error);
     return usage_error(app, error, argc, argv);

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "base/printable.h"
 #include "quant/fit/fitted_format.h"
+#include "tensor/tensor_name.h"
 
 namespace kvasir::compress {
 namespace {
@@ -46,15 +46,6 @@ Role role_of(std::string_view name) {
   return Role::kOther;
 }
 
-// Of "blk.7.attn_q.weight"; -1 for a tensor of no layer.
-std::int32_t layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return -1;
-  std::int32_t layer = -1;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  return layer;
-}
-
 // The first and the last eighth of the layers, and every third between.
 bool gets_more_bits(std::int32_t layer, std::int32_t num_layers) {
   return layer < num_layers / 8 || layer >= 7 * num_layers / 8 || (layer - num_layers / 8) % 3 == 2;
@@ -85,7 +76,7 @@ class TypeChooser {
   bool is_gqa() const { return model_.num_heads_per_kv_head >= 4; }
 
   std::int32_t layer_or(const TensorView& tensor, std::int32_t count) const {
-    return model_.num_experts > 1 ? layer_of(tensor.name) : count;
+    return model_.num_experts > 1 ? layer_of_tensor(tensor.name) : count;
   }
 
   DType head(const TensorView& tensor) const {
@@ -229,7 +220,7 @@ std::vector<TypeChoice> types_of(const Recipe& recipe, const RecipeModel& model,
   // Rules count the tensors of a kind layer by layer, whatever their order in the file.
   std::vector<std::size_t> order(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return layer_of(tensors[i].name); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return layer_of_tensor(tensors[i].name); });
   for (const std::size_t i : order) {
     const TensorView& tensor = tensors[i];
     if (!is_quantized_by_recipes(tensor)) {

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "engine/batched_tokens.h"
 #include "engine/encoder_config.h"
+#include "engine/gpu_layers.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
@@ -26,7 +27,6 @@
 #include "engine/public_text.h"
 #include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
-#include "model/layers/per_layer_embedding.h"
 
 namespace kvasir {
 namespace {
@@ -62,6 +62,7 @@ Status validate_limits(const EngineConfig& config) {
       {"ctx", config.max_model_len_tokens, 0, 1 << 28},
       {"kv_cache_tokens", config.kv_cache_tokens, 0, 1ll << 32},
       {"gpu-memory", config.gpu_memory_bytes, 0, 1ll << 50},
+      {"gpu-layers", config.gpu_layers, GpuLayers::kAsManyAsFit, 1 << 20},
       {"memory", config.memory_bytes, 0, 1ll << 50},
       {"max_queued_requests", config.max_queued_requests, 1, 1 << 20},
   };
@@ -151,15 +152,6 @@ std::int64_t process_bytes_of(const EngineConfig& config, std::int64_t weight_by
 // The table of embeddings stays mapped, and so do pages of the file around what was read: two bytes a number of the table.
 std::int64_t mapped_bytes(const model::ModelConfig& model) { return 2ll * model.vocab_size * model.hidden_size; }
 
-// Of those that are packed: all but the table that rows are only looked up in.
-std::int64_t packed_tensor_bytes(const io::WeightSource& source) {
-  std::int64_t bytes = 0;
-  for (const TensorView& tensor : source.tensors()) {
-    if (tensor.name != model::kPerLayerTable) bytes += tensor.num_bytes();
-  }
-  return bytes;
-}
-
 int threads_of(const EngineConfig& config) {
   return config.num_threads > 0 ? config.num_threads : usable_physical_cores();
 }
@@ -224,6 +216,43 @@ Result<MemoryPlan> plan_for(const EngineConfig& config, const model::ModelConfig
   of_device.memory_bytes = *device_bytes;
   of_device.reserved_bytes = 0;
   return plan_memory(of_device, model, weight_bytes, backend.scratch_bytes(), *device_bytes);
+}
+
+// What planning before loading leaves for what it does not know yet: a part of the device's memory, and what
+// Backend::scratch_bytes will count, three of the widest rows and those of experts.
+constexpr std::int64_t kUnknownPart = 32, kScratchRows = 3;
+std::int64_t unknown_bytes(const EngineConfig& config, const model::ModelConfig& model, std::int64_t device_bytes) {
+  const std::int64_t widest = std::max({model.hidden_size, model.max_q_size(), model.max_kv_size(), model.intermediate_size});
+  const std::int64_t logits = model.is_encoder ? 0 : std::int64_t{max_logit_rows(model)} * model.vocab_size;
+  const std::int64_t expert_floats = std::int64_t{config.max_num_batched_tokens} * model.moe.rule.num_used *
+                                     (3ll * model.hidden_size + 4ll * model.moe.intermediate_size);
+  return device_bytes / kUnknownPart +
+         4 * (kScratchRows * std::max(widest * config.max_num_batched_tokens, logits) + expert_floats);
+}
+
+constexpr std::int32_t kUsualModelLenTokens = 4096;
+
+// Tells the device which layers it keeps, and returns them. Error (kMachine): the host has no room for the others.
+Result<GpuLayers> share_layers(const EngineConfig& config, const model::ModelConfig& model, const io::WeightSource& source,
+                               std::int64_t available_bytes, backend::Backend& backend) {
+  const std::optional<std::int64_t> device_bytes = backend.memory_bytes();
+  const std::int32_t wanted = device_bytes ? config.gpu_layers : model.num_layers;
+  const auto fits = [&](std::int64_t weight_bytes) {
+    EngineConfig usual = config;
+    if (usual.max_model_len_tokens == 0) {
+      usual.max_model_len_tokens = std::min(model.context_length_tokens, kUsualModelLenTokens);
+    }
+    const std::int64_t with_margin = weight_bytes + unknown_bytes(config, model, *device_bytes);
+    return plan_for(usual, model, backend, with_margin, 0, available_bytes).has_value();
+  };
+  const GpuLayers layers = split_layers(source, model.num_layers, wanted, fits);
+  if (device_bytes) backend.keep_layers(layers.num_kept);
+  const std::int64_t host_bytes = config.memory_bytes > 0 ? std::min(config.memory_bytes, available_bytes) : available_bytes;
+  if (layers.host_bytes <= host_bytes) return layers;
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("gpu-layers: {} layers that do not run on the GPU take {}, the host has {}",
+                                model.num_layers - layers.num_kept, format_bytes(layers.host_bytes), format_bytes(host_bytes)),
+                    "gpu-layers");
 }
 
 Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
@@ -325,7 +354,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_CHECKED(open_device(config, loaded));
   const std::int64_t available_bytes = available_memory_bytes();
   const std::int64_t still_to_come = later_bytes(config, model, source);
-  KVASIR_CHECKED(plan_for(config, model, *loaded.backend, packed_tensor_bytes(source),
+  KVASIR_TRY(const GpuLayers layers, share_layers(config, model, source, available_bytes, *loaded.backend));
+  KVASIR_CHECKED(plan_for(config, model, *loaded.backend, layers.device_bytes,
                           process_bytes_of(config, 0) + still_to_come, available_bytes, mapped_bytes(model)));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
@@ -334,10 +364,11 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_CHECKED(load_weights(config, model, weight_progress, loaded));
   KVASIR_CHECKED(load_adapters(config, loaded));
   const std::int64_t weight_bytes =
-      loaded.model->weight_bytes() + std::max(loaded.adapters->num_bytes(), config.adapter_memory_bytes);
+      loaded.model->weight_bytes() - loaded.backend->host_weight_bytes() + std::max(loaded.adapters->num_bytes(), config.adapter_memory_bytes);
   const std::int64_t process_bytes = process_bytes_of(config, weight_bytes) + still_to_come;
   KVASIR_TRY(loaded.memory, plan_for(config, model, *loaded.backend, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
+  if (loaded.backend->memory_bytes()) loaded.kv.max_extra_pages = 0;  // for policies, which do not run there
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
@@ -345,6 +376,14 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());
   std::ranges::copy(loaded.packed_copy.notices(), std::back_inserter(loaded.info.notices));
+  if (config.gpu_layers > 0 && !loaded.backend->memory_bytes()) {
+    loaded.info.notices.emplace_back("gpu-layers: no GPU runs the model, so it changes nothing");
+  }
+  if (!layers.are_all_kept()) {
+    loaded.info.notices.push_back(fmt::format("{} of {} layers run on {}, the matrices of the others ({}) on the CPU",
+                                              layers.num_kept, layers.num_layers, loaded.info.device,
+                                              format_bytes(loaded.backend->host_weight_bytes())));
+  }
   loaded.info.packed_cache = io::name_of(loaded.packed_copy.state());
   KVASIR_TRY(loaded.kv.public_prefixes,
              public_prefixes_of(config.public_prefixes, loaded.tokenizer.get(), loaded.chat_template.get()));

@@ -26,6 +26,18 @@ class Gpu(CommandLineTest):
             with self.subTest(share):
                 self.assertEqual(expected, self.json("run", LLAMA, *PROMPT, *ON_GPU, "--gpu-memory", share)["token_ids"])
 
+    def test_layers_that_do_not_fit_stay_on_the_cpu(self):
+        expected = self.json("run", LLAMA, *PROMPT)["token_ids"]
+        for flags in (["--gpu-layers", "0"], ["-ngl", "1"], ["--n-gpu-layers", "99"], ["--gpu-layers", "all"]):
+            with self.subTest(flags):
+                self.assertEqual(expected, self.json("run", LLAMA, *PROMPT, *ON_GPU, *flags)["token_ids"])
+        said = self.kvasir("run", LLAMA, *PROMPT, *ON_GPU, "-ngl", "1", expect=DONE).stderr
+        self.assertRegex(said, "1 of [0-9]+ layers run on cuda:0, the matrices of the others .* on the CPU")
+        said = self.kvasir("run", LLAMA, *PROMPT, "-ngl", "99", expect=DONE).stderr
+        self.assertIn("no GPU runs the model", said)
+        for value in ("some", "-1", "1.5"):
+            self.refusal(USAGE, "run", LLAMA, "hi", *ON_GPU, f"--gpu-layers={value}", says="auto, all or a number")
+
     def test_what_does_not_fit_is_refused_before_anything_runs(self):
         for verb in (["run", LLAMA, "hi"], ["serve", LLAMA, "--port", "0"]):
             with self.subTest(verb):

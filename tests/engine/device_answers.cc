@@ -57,7 +57,7 @@ std::vector<DeviceCase> device_cases() {
 }
 
 Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::string& model,
-                                        std::int64_t gpu_memory_bytes) {
+                                        std::int64_t gpu_memory_bytes, std::int32_t gpu_layers) {
   EngineConfig config;
   config.model_path = model;
   config.device = device;
@@ -68,6 +68,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::st
   config.max_num_seqs = 8;
   config.memory_bytes = std::int64_t{4} << 30;
   config.gpu_memory_bytes = gpu_memory_bytes;
+  config.gpu_layers = gpu_layers;
   return Engine::load(config);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -28,7 +29,11 @@ std::vector<DeviceCase> cases() {
 void add_executor() {
   static std::uint32_t order = 0;
   backend::add_gpu(kExecutor,
-                   []() -> Result<std::unique_ptr<backend::GpuDevice>> { return cuda::make_simt_device(order++ % 8); });
+                   []() -> Result<std::unique_ptr<backend::GpuDevice>> { return cuda::make_simt_device({.order = order++ % 8}); });
+}
+
+std::string tiny_model(const std::string& name) {
+  return std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";
 }
 
 struct Case : DeviceCase {};
@@ -61,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExecutorDevice, ::testing::ValuesIn(named_cases
 // Attention runs in pieces there, for partial results have little room.
 TEST(ExecutorDevice, SaysTheSameWithLittleMemory) {
   add_executor();
-  const DeviceCase each = {.name = "little", .model = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf"};
+  const DeviceCase each = {.name = "little", .model = tiny_model("llama-f32")};
   const auto cpu = load_on("cpu", each.model);
   ASSERT_TRUE(cpu) << cpu.error().message;
   const auto executor = load_on(kExecutor, each.model, 40 << 20);
@@ -69,9 +74,97 @@ TEST(ExecutorDevice, SaysTheSameWithLittleMemory) {
   EXPECT_EQ(first_difference(device_answers(**executor, each), device_answers(**cpu, each)), "");
 }
 
+// The host multiplies for the layers that the device has no room for.
+TEST(ExecutorDevice, SaysTheSameWithSomeLayersOfTheHost) {
+  add_executor();
+  for (const char* name : {"llama-q4_k", "llama-f32", "qwen2-q8_0", "qwen3moe-q4_0", "gemma3-q5_0"}) {
+    SCOPED_TRACE(name);
+    const DeviceCase each = {.name = name, .model = tiny_model(name)};
+    const auto cpu = load_on("cpu", each.model);
+    ASSERT_TRUE(cpu) << cpu.error().message;
+    const std::vector<Answer> expected = device_answers(**cpu, each);
+    for (const std::int32_t num_layers : {0, 1}) {
+      const auto executor = load_on(kExecutor, each.model, 0, num_layers);
+      ASSERT_TRUE(executor) << executor.error().message;
+      std::int32_t num_layers_of_model = 0;
+      for (const KvGroupInfo& group : (*executor)->model_info().kv_groups) num_layers_of_model += group.num_layers;
+      const bool keeps_all = num_layers == num_layers_of_model;
+      EXPECT_EQ((*executor)->model_info().notices.empty(), keeps_all);
+      EXPECT_EQ(first_difference(device_answers(**executor, each), expected), "");
+    }
+  }
+}
+
+// As many layers as fit are the device's.
+TEST(ExecutorDevice, LeavesLayersToTheHostWhereMemoryIsShort) {
+  add_executor();
+  const std::string model = tiny_model("qwen3moe-q4_0");
+  std::int32_t num_refused = 0, num_partial = 0, num_whole = 0;
+  for (std::int64_t gpu_memory_bytes = 1 << 18; num_whole == 0 && gpu_memory_bytes < 64 << 20; gpu_memory_bytes += 1 << 13) {
+    const auto engine = load_on(kExecutor, model, gpu_memory_bytes);
+    if (!engine) {
+      ++num_refused;
+      EXPECT_EQ(num_partial, 0);
+    } else {
+      ++((*engine)->model_info().notices.empty() ? num_whole : num_partial);
+    }
+  }
+  EXPECT_GT(num_refused, 0);
+  EXPECT_GT(num_partial, 0);
+  EXPECT_EQ(num_whole, 1);
+}
+
+// Launches wait there, and lists of them that come again run from what was kept of them.
+TEST(ExecutorDevice, SaysTheSameInGraphs) {
+  backend::add_gpu("graphs", []() -> Result<std::unique_ptr<backend::GpuDevice>> {
+    return cuda::make_simt_device({.uses_graphs = true});
+  });
+  for (const char* name : {"llama-q4_k", "qwen3moe-q4_0", "gemma3-q5_0"}) {
+    SCOPED_TRACE(name);
+    const DeviceCase each = {.name = name, .model = tiny_model(name)};
+    const auto cpu = load_on("cpu", each.model);
+    const auto graphs = load_on("graphs", each.model);
+    ASSERT_TRUE(cpu && graphs);
+    EXPECT_EQ(first_difference(device_answers(**graphs, each), device_answers(**cpu, each)), "");
+  }
+}
+
+// The copies of each of 16 steps that decode one sequence.
+backend::GpuDevice::Counts copies_of_16_steps(const std::string& model) {
+  static backend::GpuDevice* device = nullptr;
+  backend::add_gpu("counted", []() -> Result<std::unique_ptr<backend::GpuDevice>> {
+    auto made = cuda::make_simt_device();
+    device = made.get();
+    return made;
+  });
+  const auto engine = load_on("counted", tiny_model(model));
+  if (!engine) return {};
+  const auto count = [&](std::int32_t num_tokens) {
+    const backend::GpuDevice::Counts before = device->counts();
+    Request request = greedy_request({1, 2, 3, 4, 5}, num_tokens);
+    request.sampling.ignore_eos = true;
+    generate(**engine, {request});
+    const backend::GpuDevice::Counts after = device->counts();
+    return backend::GpuDevice::Counts{.copies_in = after.copies_in - before.copies_in,
+                                      .copies_out = after.copies_out - before.copies_out};
+  };
+  count(2);
+  const backend::GpuDevice::Counts few = count(4), more = count(20);
+  return {.copies_in = more.copies_in - few.copies_in, .copies_out = more.copies_out - few.copies_out};
+}
+
+// What a step needs goes over once, not for each layer: a copy costs more than a small kernel.
+TEST(ExecutorDevice, CopiesDoNotGrowWithTheLayers) {
+  const backend::GpuDevice::Counts of_one = copies_of_16_steps("llama-q4_k"), of_two = copies_of_16_steps("llama-f32");
+  EXPECT_EQ(of_one.copies_in, 16 * 9 + 1);  // and the references of a block that begins
+  EXPECT_EQ(of_one.copies_out, 16 * 3);
+  EXPECT_EQ(of_two.copies_in, of_one.copies_in);
+  EXPECT_EQ(of_two.copies_out, of_one.copies_out);
+}
+
 TEST(ExecutorDevice, RefusesWhatItDoesNotHave) {
   add_executor();
-  const auto engine = load_on(kExecutor, std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf");
+  const auto engine = load_on(kExecutor, tiny_model("llama-f32"));
   ASSERT_TRUE(engine);
   Request request = greedy_request({1, 2, 3}, 2);
   request.kv.budget = 0.5;

@@ -15,7 +15,7 @@ std::string why_no_cuda_device() { return ""; }
 
 std::unique_ptr<GpuDevice> open_cuda_device(int) {
   const char* launches = std::getenv("KVASIR_EXECUTOR_LAUNCHES");
-  return cuda::make_simt_device(0, launches == nullptr ? 0 : std::atoll(launches));
+  return cuda::make_simt_device({.max_launches = launches == nullptr ? 0 : std::atoll(launches)});
 }
 
 }  // namespace kvasir::backend

@@ -51,7 +51,8 @@ void GroupedMatmul::run_task(const MatmulPart& part, const Cut& cut, std::int64_
   kernels::MatmulArgs args;
   args.weights = part.weight->packed + part.first_group * part.weight->group_bytes;
   args.k = k;
-  args.num_rows = part.num_groups * kernels::kRowsPerGroup;
+  args.num_rows = std::min(part.num_groups * kernels::kRowsPerGroup,
+                           part.weight->num_rows - part.first_group * kernels::kRowsPerGroup);
   args.group_begin = group;
   args.group_end = std::min(part.num_groups, group + cut.groups_per_task);
   args.num_tokens = static_cast<std::int32_t>(std::min(cut.tokens_per_task, part.num_tokens - token));
@@ -62,7 +63,7 @@ void GroupedMatmul::run_task(const MatmulPart& part, const Cut& cut, std::int64_
   matmuls_.multiply(*part.weight, args);
   if (part.bias == nullptr && part.scale == 1.0f) return;
   const std::int64_t begin = args.group_begin * kernels::kRowsPerGroup;
-  const std::int64_t end = args.group_end * kernels::kRowsPerGroup;
+  const std::int64_t end = std::min(args.num_rows, args.group_end * kernels::kRowsPerGroup);
   for (std::int64_t row = token; row < token + args.num_tokens; ++row) {
     float* out = part.out.row(row) + begin;
     if (part.scale != 1.0f) kernels_.scale(out, part.scale, end - begin, out);

@@ -21,12 +21,12 @@ void bring_home(GpuDevice& device, const float* from, std::int64_t count, std::v
 
 }  // namespace
 
-GpuAttention::GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows)
+GpuAttention::GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows, GpuCells& cells)
     : device_(device),
       copies_(copies),
       rows_(rows),
+      cells_(cells),
       scratch_bytes_(std::min(device.limit_bytes() / kScratchPart, kMostScratchBytes)),
-      device_refs_(device),
       out_(device),
       max_(device),
       sum_(device),
@@ -44,17 +44,12 @@ void GpuAttention::forget_plans() {
   for (const auto& plan : plans_) plan->group_size = 0;
 }
 
-// Tasks name a block by its number among those of the step.
-void GpuAttention::number_blocks(const KvGroupView& group, GroupPlan& plan) {
-  plan.used_blocks.clear();
+void GpuAttention::list_blocks(const KvGroupView& group, GroupPlan& plan) {
   plan.blocks.clear();
   plan.first_block.clear();
   for (const std::span<const BlockId> blocks : group.blocks) {
     plan.first_block.push_back(static_cast<std::int32_t>(plan.blocks.size()));
-    for (const BlockId block : blocks) {
-      plan.blocks.push_back(block == kHole ? -1 : static_cast<std::int32_t>(plan.used_blocks.size()));
-      if (block != kHole) plan.used_blocks.push_back(block);
-    }
+    for (const BlockId block : blocks) plan.blocks.push_back(index_of(block));  // kHole is negative
   }
 }
 
@@ -123,7 +118,7 @@ void GpuAttention::plan_group(std::int32_t group_index, std::int32_t group_size,
   plan.first_partial.clear();
   plan.pieces.clear();
   plan.tasks.clear();
-  number_blocks(group, plan);
+  list_blocks(group, plan);
   const std::int32_t num_kv_heads = group.layout.num_kv_heads, num_heads = num_kv_heads * group_size;
   const auto num_rows = static_cast<std::size_t>(rows_.count() * num_heads);
   plan.first.assign(num_rows, 0);
@@ -150,7 +145,6 @@ void GpuAttention::attend(const AttendOp& op, bool is_scored, GpuActivation& out
   if (is_observed) {
     block_scores_.begin_layer(plan.plan, rows_.batch().sequences, group_size, op.group, op.layer_in_group);
   }
-  find_cells(op, group, plan);
   for (const Piece& piece : plan.pieces) {
     run_chunks(op, group, piece, is_observed, plan);
     merge(op, group, piece, plan, out);
@@ -159,19 +153,10 @@ void GpuAttention::attend(const AttendOp& op, bool is_scored, GpuActivation& out
   if (is_observed) block_scores_.end_layer();
 }
 
-void GpuAttention::find_cells(const AttendOp& op, const KvGroupView& group, const GroupPlan& plan) {
-  refs_.clear();
-  for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
-    const std::int32_t cell = group.layout.cell(op.layer_in_group, head);
-    for (const BlockId block : plan.used_blocks) refs_.push_back(group.directory.at(block, cell));
-  }
-  device_refs_.assign(refs_);
-}
-
 void GpuAttention::run_chunks(const AttendOp& op, const KvGroupView& group, const Piece& piece, bool is_observed,
                               GroupPlan& plan) {
   const std::int32_t head_dim = group.layout.head_dim;
-  static_assert(sizeof(kv::KvCellRef) == sizeof(std::uint64_t));
+  const GpuCells::Refs refs = cells_.of_layer(op.group, op.layer_in_group);
   device_.attention({.tasks = plan.device_tasks.data() + piece.first_task,
                      .num_tasks = piece.end_task - piece.first_task,
                      .q = op.q.data,
@@ -183,8 +168,8 @@ void GpuAttention::run_chunks(const AttendOp& op, const KvGroupView& group, cons
                      .scale = op.scale,
                      .softcap = op.softcap,
                      .blocks = plan.device_blocks.data(),
-                     .refs = reinterpret_cast<const std::uint64_t*>(device_refs_.data()),
-                     .ref_stride = std::ssize(plan.used_blocks),
+                     .refs = refs.refs,
+                     .ref_stride = refs.stride,
                      .memory = group.memory,
                      .out = out_.resize(piece.num_partials * head_dim),
                      .max = max_.resize(piece.num_partials),

@@ -12,6 +12,7 @@
 #include "backend/cpu/step_rows.h"
 #include "backend/gpu/device_array.h"
 #include "backend/gpu/device_copies.h"
+#include "backend/gpu/gpu_cells.h"
 #include "backend/gpu/gpu_tensors.h"
 
 namespace kvasir::backend {
@@ -19,7 +20,7 @@ namespace kvasir::backend {
 // Units and chunks are those of the CPU, so the bits are. Borrows all that it is given. Thread safety: none.
 class GpuAttention {
  public:
-  GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows);
+  GpuAttention(GpuDevice& device, DeviceCopies& copies, const StepRows& rows, GpuCells& cells);
 
   // Partial results may take so much: a small part of the device's memory.
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
@@ -55,20 +56,18 @@ class GpuAttention {
     AttentionPlan plan;
     std::vector<std::int32_t> first_partial;  // by unit
     std::vector<Piece> pieces;
-    std::vector<BlockId> used_blocks;  // of the pool, by the number that tasks know them by
     std::vector<cuda::AttentionTask> tasks;
-    std::vector<std::int32_t> blocks, first_block;         // by logical block; of each slice, where its blocks begin
+    std::vector<std::int32_t> blocks, first_block;         // of the pool, by logical block; of each slice, where its blocks begin
     std::vector<std::int32_t> first, stride, num_chunks;  // of each row's heads
     DeviceArray<cuda::AttentionTask> device_tasks;
     DeviceArray<std::int32_t> device_blocks, device_first, device_stride, device_chunks;
   };
 
   void plan_group(std::int32_t group, std::int32_t group_size, GroupPlan& plan);
-  static void number_blocks(const KvGroupView& group, GroupPlan& plan);
+  static void list_blocks(const KvGroupView& group, GroupPlan& plan);
   // The piece that the units of a row's heads, from this one on, go to: the last one, or a new one.
   Piece& piece_for(const AttentionUnit& unit, std::int32_t num_kv_heads, std::int32_t head_dim, GroupPlan& plan) const;
   static void add_unit(const AttentionUnit& unit, std::int32_t num_heads, Piece& piece, GroupPlan& plan);
-  void find_cells(const AttendOp& op, const KvGroupView& group, const GroupPlan& plan);
   void run_chunks(const AttendOp& op, const KvGroupView& group, const Piece& piece, bool is_observed, GroupPlan& plan);
   void merge(const AttendOp& op, const KvGroupView& group, const Piece& piece, GroupPlan& plan, GpuActivation& out);
   void fold_scores(const Piece& piece, const GroupPlan& plan);
@@ -76,13 +75,12 @@ class GpuAttention {
   GpuDevice& device_;
   DeviceCopies& copies_;
   const StepRows& rows_;
+  GpuCells& cells_;
   const std::int64_t scratch_bytes_;
   std::vector<std::unique_ptr<GroupPlan>> plans_;
   BlockScores block_scores_;
 
-  // The layer that runs: its cells, partial results and, where they are scored, what came home.
-  std::vector<kv::KvCellRef> refs_;
-  DeviceArray<kv::KvCellRef> device_refs_;
+  // The layer that runs: partial results and, where they are scored, what came home.
   DeviceArray<float> out_, max_, sum_, block_sums_, row_max_, total_sum_;
   std::vector<float> home_max_, home_sum_, home_block_sums_, home_row_max_, home_total_, log_sum_exp_;
 };

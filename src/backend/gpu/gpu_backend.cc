@@ -25,8 +25,9 @@ GpuBackend::GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelT
       flags_(*device_, rows_),
       matmuls_(*device_, kernels, pool, copies_),
       experts_(*device_, kernels, matmuls_, copies_, rows_, flags_),
-      rope_(*device_, copies_, kernels, pool, rows_, flags_),
-      attention_(*device_, copies_, rows_),
+      cells_(*device_, rows_),
+      rope_(*device_, copies_, kernels, pool, rows_, flags_, cells_),
+      attention_(*device_, copies_, rows_, cells_),
       looked_up_(*device_),
       moved_(*device_),
       indices_(*device_) {}
@@ -63,12 +64,12 @@ Result<Rows> GpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
   return Rows{.data = floats, .stride = width, .width = width};
 }
 
-// Rows of a table that were looked up, rows on their way, the heads' maxima and sums; and partial results of attention,
-// of which a few rows may take more than their share.
+// Rows of a table that were looked up, rows on their way, the heads' maxima and sums; partial results of attention, of
+// which a few rows may take more than their share; and references of cells, at most 8 bytes to 2 KiB of a cell.
 std::int64_t GpuBackend::scratch_bytes() const {
-  constexpr std::int64_t kSmallArraysBytes = 16 << 20;
+  constexpr std::int64_t kSmallArraysBytes = 16 << 20, kReferencesPart = 128;
   return 3 * widest_rows_bytes_ + expert_bytes_ + 2 * attention_.scratch_bytes() +
-         std::min(device_->limit_bytes() / 64, kSmallArraysBytes);
+         std::min(device_->limit_bytes() / 64, kSmallArraysBytes) + device_->limit_bytes() / kReferencesPart;
 }
 
 Result<std::unique_ptr<ExpertRows>> GpuBackend::make_expert_rows(const ExpertShape& shape) {
@@ -88,6 +89,7 @@ Result<AlignedBuffer> GpuBackend::make_cell_memory(std::int64_t num_bytes) {
 }
 
 std::span<const std::byte> GpuBackend::host_bytes(const Matrix& matrix) {
+  if (gpu(matrix).host != nullptr) return gpu(matrix).host->bytes();
   host_bytes_.resize(static_cast<std::size_t>(matrix.packed_bytes));
   device_->copy_out(gpu(matrix).packed, host_bytes_);
   return host_bytes_;
@@ -115,6 +117,7 @@ void GpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
   host_rows_.clear();
   rows_.begin_step(batch);
   flags_.begin_step();
+  cells_.begin_step();
   rope_.begin_step(ropes);
   attention_.begin_step();
 }

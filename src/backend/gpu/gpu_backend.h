@@ -13,6 +13,7 @@
 #include "backend/gpu/device_array.h"
 #include "backend/gpu/device_copies.h"
 #include "backend/gpu/gpu_attention.h"
+#include "backend/gpu/gpu_cells.h"
 #include "backend/gpu/gpu_device.h"
 #include "backend/gpu/gpu_experts.h"
 #include "backend/gpu/gpu_matmul.h"
@@ -35,6 +36,8 @@ class GpuBackend final : public Backend {
   std::optional<std::int64_t> memory_bytes() const override { return device_->limit_bytes(); }
   std::int64_t scratch_bytes() const override;
   std::string error() const override { return device_->error(); }
+  void keep_layers(std::int32_t num_layers) override { matmuls_.keep_layers(num_layers); }
+  std::int64_t host_weight_bytes() const override { return matmuls_.host_weight_bytes(); }
   Status check_cells(kv::KvFormat format) const override;
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override {
     return matmuls_.make_matrix(tensor, use);
@@ -106,6 +109,7 @@ class GpuBackend final : public Backend {
   mutable RowFlags flags_;
   GpuMatmul matmuls_;
   GpuExperts experts_;
+  GpuCells cells_;
   GpuRope rope_;
   GpuAttention attention_;
   DeviceArray<float> looked_up_;       // rows of a table

@@ -1,7 +1,6 @@
 // A GPU as its backend sees it: memory, copies, and a launch for each kernel.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,7 +31,6 @@ class GpuDevice {
   // The bytes that allocations may take together.
   void limit(std::int64_t num_bytes) { limit_bytes_ = num_bytes; }
   std::int64_t limit_bytes() const { return limit_bytes_; }
-  std::int64_t peak_bytes() const { return peak_bytes_; }  // of allocations
 
   // Zeroed, at a multiple of 256; null where the limit or the device leaves none, and for 0 bytes.
   std::byte* allocate(std::int64_t num_bytes) {
@@ -54,8 +52,19 @@ class GpuDevice {
     give_back(memory);
   }
   // Complete when they return.
-  virtual void copy_in(std::span<const std::byte> from, void* to) = 0;
-  virtual void copy_out(const void* from, std::span<std::byte> to) = 0;
+  void copy_in(std::span<const std::byte> from, void* to) {
+    ++counts_.copies_in;
+    write(from, to);
+  }
+  void copy_out(const void* from, std::span<std::byte> to) {
+    ++counts_.copies_out;
+    read(from, to);
+  }
+  // Since the device was opened. Each copy costs a transfer's latency, whatever its size.
+  struct Counts {
+    std::int64_t copies_in = 0, copies_out = 0;
+  };
+  Counts counts() const { return counts_; }
 
   virtual void matmul(DType dtype, const cuda::MatmulArgs& args) = 0;
   virtual void quantize(const cuda::QuantizeArgs& args) = 0;
@@ -79,6 +88,8 @@ class GpuDevice {
   virtual std::byte* take(std::int64_t num_bytes) = 0;
   virtual const std::byte* take_constant(std::span<const std::byte> bytes) = 0;
   virtual void give_back(const void* memory) = 0;
+  virtual void write(std::span<const std::byte> from, void* to) = 0;
+  virtual void read(const void* from, std::span<std::byte> to) = 0;
 
  private:
   template <class T>
@@ -86,13 +97,13 @@ class GpuDevice {
     if (memory == nullptr) return nullptr;
     sizes_[memory] = num_bytes;
     used_bytes_ += num_bytes;
-    peak_bytes_ = std::max(peak_bytes_, used_bytes_);
     return memory;
   }
 
   std::unordered_map<const void*, std::int64_t> sizes_;
   std::int64_t limit_bytes_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t used_bytes_ = 0, peak_bytes_ = 0;
+  std::int64_t used_bytes_ = 0;
+  Counts counts_;
 };
 
 }  // namespace kvasir::backend

@@ -21,13 +21,18 @@ cuda::Elementwise elementwise_of(Gate gate) {
   return cuda::Elementwise::kAdd;
 }
 
+// The first num_rows rows, one stride apart.
+void GpuExperts::bring_home(const Rows& rows, std::int32_t num_rows, std::vector<float>& home) {
+  home.resize(num_rows == 0 ? 0 : static_cast<std::size_t>((num_rows - 1) * rows.stride + rows.width));
+  if (!home.empty()) device_.copy_out(rows.data, std::as_writable_bytes(std::span(home)));
+}
+
 void GpuExperts::route(const RouteOp& op, GpuExpertRows& experts) {
   CHECK(op.rule.num_experts == experts.shape().num_experts && op.rule.num_used == experts.shape().num_used);
   const std::int32_t num_rows = rows_.count();
-  logits_.resize(static_cast<std::size_t>(op.rule.num_experts));
+  bring_home(op.logits, num_rows, home_);
   for (std::int32_t row = 0; row < num_rows; ++row) {
-    device_.copy_out(op.logits.row(row), std::as_writable_bytes(std::span(logits_)));
-    route_row(op.rule, logits_.data(), op.choice_bias, experts.experts(row), experts.weights(row));
+    route_row(op.rule, home_.data() + row * op.logits.stride, op.choice_bias, experts.experts(row), experts.weights(row));
   }
   experts.group(num_rows);
   const auto num_slots = static_cast<std::size_t>(experts.num_slots());
@@ -65,19 +70,21 @@ void GpuExperts::multiply(const ExpertProjection& projection, const float* float
   const std::int64_t num_outputs = weight.num_rows / num_experts;
   CHECK(num_outputs % kernels::kRowsPerGroup == 0);
   const float* const bias = copies_.of(projection.bias, weight.num_rows);
+  products_.clear();
   for (const std::int32_t expert : experts.busy_experts()) {
     const std::int64_t slot = experts.first_slot(expert);
     const auto at = static_cast<std::size_t>(expert);
-    matmuls_.multiply({.weight = &weight,
-                       .first_group = expert * num_outputs / kernels::kRowsPerGroup,
-                       .num_groups = num_outputs / kernels::kRowsPerGroup,
-                       .x = floats + slot * weight.row_length,
-                       .quantized = weight.reads_floats ? nullptr : experts.quantized.data() + quantized_at_[at],
-                       .num_tokens = experts.num_rows_of(expert),
-                       .out = {.data = out.row(slot), .stride = out.stride, .width = static_cast<std::int32_t>(num_outputs)},
-                       .scale = weight.scales.empty() ? 1.0f : weight.scales[at],
-                       .bias = bias == nullptr ? nullptr : bias + expert * num_outputs});
+    products_.push_back({.weight = &weight,
+                         .first_group = expert * num_outputs / kernels::kRowsPerGroup,
+                         .num_groups = num_outputs / kernels::kRowsPerGroup,
+                         .x = floats + slot * weight.row_length,
+                         .quantized = weight.reads_floats ? nullptr : experts.quantized.data() + quantized_at_[at],
+                         .num_tokens = experts.num_rows_of(expert),
+                         .out = {.data = out.row(slot), .stride = out.stride, .width = static_cast<std::int32_t>(num_outputs)},
+                         .scale = weight.scales.empty() ? 1.0f : weight.scales[at],
+                         .bias = bias == nullptr ? nullptr : bias + expert * num_outputs});
   }
+  matmuls_.multiply(products_);
 }
 
 void GpuExperts::add_experts(const ExpertMlpOp& op, const GpuActivation& in, GpuExpertRows& experts, Rows out) {
@@ -127,11 +134,11 @@ void GpuExperts::add_experts(const ExpertMlpOp& op, const GpuActivation& in, Gpu
 void GpuExperts::add_gated(Rows gate_rows, Rows y, float scale, Rows out) {
   const std::int32_t num_rows = rows_.count();
   if (num_rows == 0) return;
+  bring_home(gate_rows, num_rows, home_);
   home_gates_.resize(static_cast<std::size_t>(num_rows));
   for (std::int32_t row = 0; row < num_rows; ++row) {
-    float& gate = home_gates_[static_cast<std::size_t>(row)];
-    device_.copy_out(gate_rows.row(row), std::as_writable_bytes(std::span(&gate, 1)));
-    gate = static_cast<float>(scale / (1.0 + std::exp(-double{gate})));
+    const float gate = home_[static_cast<std::size_t>(row * gate_rows.stride)];
+    home_gates_[static_cast<std::size_t>(row)] = static_cast<float>(scale / (1.0 + std::exp(-double{gate})));
   }
   row_numbers_.resize(static_cast<std::size_t>(num_rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);

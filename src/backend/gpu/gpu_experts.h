@@ -47,6 +47,7 @@ class GpuExperts {
   void add_gated(Rows gate_rows, Rows y, float scale, Rows out);
 
  private:
+  void bring_home(const Rows& rows, std::int32_t num_rows, std::vector<float>& home);
   // Rows of slots as an expert's matmul takes them, in floats and quantised.
   void quantize(GpuExpertRows& experts, const float* floats, std::int32_t width);
   void multiply(const ExpertProjection& projection, const float* floats, GpuExpertRows& experts, Rows out);
@@ -58,7 +59,8 @@ class GpuExperts {
   StepRows& rows_;
   RowFlags& flags_;
   std::vector<std::int64_t> quantized_at_;  // by expert, of the rows that were quantised last
-  std::vector<float> logits_, home_gates_;
+  std::vector<GpuProduct> products_;
+  std::vector<float> home_, home_gates_;
   std::vector<std::int32_t> row_numbers_;
   DeviceArray<std::int32_t> identity_;
   DeviceArray<float> gates_;

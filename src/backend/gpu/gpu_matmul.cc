@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/printable.h"
+#include "tensor/tensor_name.h"
 
 namespace kvasir::backend {
 namespace {
@@ -34,7 +35,12 @@ Result<std::unique_ptr<GpuMatrix>> GpuMatmul::lay_out(const TensorView& tensor) 
 
 Result<std::unique_ptr<Matrix>> GpuMatmul::make_matrix(const TensorView& tensor, MatrixUse) {
   KVASIR_TRY(auto matrix, lay_out(tensor));
-  KVASIR_TRY(matrix->staging, AlignedBuffer::allocate(matrix->packed_bytes));
+  if (layer_of_tensor(tensor.name) >= num_device_layers_) {
+    KVASIR_TRY(matrix->host, host_.make_matrix(tensor));
+    host_weight_bytes_ += matrix->packed_bytes;
+  } else {
+    KVASIR_TRY(matrix->staging, AlignedBuffer::allocate(matrix->packed_bytes));
+  }
   note_reader(*matrix);
   return matrix;
 }
@@ -66,6 +72,7 @@ Result<PackedSize> GpuMatmul::packed_size(const TensorView& tensor) const {
 void GpuMatmul::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
   auto& target = static_cast<GpuMatrix&>(matrix);
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
+  if (target.host != nullptr) return host_.pack_rows(rows, first_row, *target.host);
   CHECK(target.staging.size_bytes() == target.packed_bytes);
   const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(target.dtype)];
   const std::int64_t k = target.row_length;
@@ -101,7 +108,7 @@ void GpuMatmul::run(const GpuActivation& in, std::int32_t num_rows, std::span<co
   for (const MatmulOp& op : ops) {
     GpuProduct product = product_of(in, num_rows, op);
     product.accumulates = accumulate;
-    multiply(product);
+    multiply({&product, 1});
     if (op.tile_maxima.data == nullptr) continue;
     device_.tile_maxima({.logits = op.out.data,
                          .stride = op.out.stride,
@@ -123,34 +130,41 @@ void GpuMatmul::run_groups(const GpuActivation& in, std::int32_t num_rows, const
     part.num_groups = static_cast<std::int64_t>(count);
     part.out.data += part.first_group * kRowsPerGroup;
     if (part.bias != nullptr) part.bias += part.first_group * kRowsPerGroup;
-    multiply(part);
+    multiply({&part, 1});
     i += count;
   }
 }
 
-void GpuMatmul::multiply(const GpuProduct& product) {
-  const GpuMatrix& weight = *product.weight;
-  const std::int64_t first_row = product.first_group * kRowsPerGroup;
-  const std::int64_t num_outputs = std::min(weight.num_rows - first_row, product.num_groups * kRowsPerGroup);
-  if (product.num_tokens == 0) return;
-  device_.matmul(weight.dtype, {.weights = weight.packed + product.first_group * weight.group_bytes,
-                                .quantized = product.quantized,
-                                .x = product.x,
-                                .k = weight.row_length,
-                                .num_rows = num_outputs,
-                                .num_tokens = product.num_tokens,
-                                .out = product.out.data,
-                                .out_stride = product.out.stride,
-                                .accumulate = product.accumulates});
+void GpuMatmul::multiply(std::span<const GpuProduct> products) {
+  if (products.empty() || products.front().num_tokens == 0) return;
+  const GpuMatrix& weight = *products.front().weight;
+  if (weight.host != nullptr) host_.run(products);
+  for (const GpuProduct& product : products) {
+    if (weight.host == nullptr) {
+      device_.matmul(weight.dtype, {.weights = weight.packed + product.first_group * weight.group_bytes,
+                                    .quantized = product.quantized,
+                                    .x = product.x,
+                                    .k = weight.row_length,
+                                    .num_rows = num_outputs_of(product),
+                                    .num_tokens = product.num_tokens,
+                                    .out = product.out.data,
+                                    .out_stride = product.out.stride,
+                                    .accumulate = product.accumulates});
+    }
+    scale_and_bias(product);
+  }
+}
+
+void GpuMatmul::scale_and_bias(const GpuProduct& product) {
   cuda::ElementwiseArgs after{.function = cuda::Elementwise::kScale,
                               .a = product.out.data,
                               .factor = product.scale,
-                              .n = num_outputs,
+                              .n = num_outputs_of(product),
                               .out = product.out.data,
                               .num_rows = product.num_tokens,
                               .a_stride = product.out.stride,
                               .out_stride = product.out.stride};
-  if (!weight.scales.empty()) device_.elementwise(after);
+  if (!product.weight->scales.empty()) device_.elementwise(after);
   if (product.bias == nullptr) return;
   after.function = cuda::Elementwise::kAdd;
   after.b = product.bias;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 #include <span>
@@ -9,32 +10,23 @@
 #include "backend/backend.h"
 #include "backend/gpu/device_copies.h"
 #include "backend/gpu/gpu_device.h"
+#include "backend/gpu/gpu_product.h"
 #include "backend/gpu/gpu_tensors.h"
+#include "backend/gpu/host_products.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
 namespace kvasir::backend {
 
-// Row groups of a matrix, and the inputs that they are multiplied with: floats or quantised rows, as the matrix reads.
-struct GpuProduct {
-  const GpuMatrix* weight = nullptr;
-  std::int64_t first_group = 0, num_groups = 0;
-  const float* x = nullptr;
-  const std::byte* quantized = nullptr;
-  std::int32_t num_tokens = 0;
-  Rows out;  // of the first of these groups
-  float scale = 1.0f;
-  const float* bias = nullptr;  // of the device, of the first of these groups; or null
-  bool accumulates = false;
-};
-
 // Packs as the CPU does, by its kernel table. Borrows all that it is given. Thread safety: none.
 class GpuMatmul {
  public:
   GpuMatmul(GpuDevice& device, const kernels::KernelTable& kernels, ThreadPool& pool, DeviceCopies& copies)
-      : device_(device), kernels_(kernels), pool_(pool), copies_(copies) {}
+      : device_(device), kernels_(kernels), pool_(pool), copies_(copies), host_(device, kernels, pool, Precision::kExact) {}
 
   // As Backend has them.
+  void keep_layers(std::int32_t num_layers) { num_device_layers_ = num_layers; }
+  std::int64_t host_weight_bytes() const { return host_weight_bytes_; }
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use);
   Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use, std::span<const std::byte> packed);
   Result<PackedSize> packed_size(const TensorView& tensor) const;
@@ -48,7 +40,8 @@ class GpuMatmul {
   void run(const GpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
   // The outputs of these row groups of op.weight alone, ascending; no other is written.
   void run_groups(const GpuActivation& in, std::int32_t num_rows, const MatmulOp& op, std::span<const std::int32_t> groups);
-  void multiply(const GpuProduct& product);
+  // Of one matrix; their inputs lie in one run, and so do their outputs.
+  void multiply(std::span<const GpuProduct> products);
 
  private:
   Result<std::unique_ptr<GpuMatrix>> lay_out(const TensorView& tensor) const;
@@ -56,12 +49,16 @@ class GpuMatmul {
     if (!matrix.reads_floats) quantized_widths_.insert(matrix.row_length);
   }
   Status upload(std::span<const std::byte> packed, const TensorView& tensor, GpuMatrix& matrix);
+  void scale_and_bias(const GpuProduct& product);
   GpuProduct product_of(const GpuActivation& in, std::int32_t num_rows, const MatmulOp& op);
 
   GpuDevice& device_;
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
   DeviceCopies& copies_;
+  HostProducts host_;
+  std::int32_t num_device_layers_ = std::numeric_limits<std::int32_t>::max();
+  std::int64_t host_weight_bytes_ = 0;
   std::set<std::int64_t> quantized_widths_;
 };
 

@@ -5,14 +5,13 @@
 namespace kvasir::backend {
 
 GpuRope::GpuRope(GpuDevice& device, DeviceCopies& copies, const kernels::KernelTable& kernels, ThreadPool& pool,
-                 StepRows& rows, RowFlags& flags)
+                 StepRows& rows, RowFlags& flags, GpuCells& cells)
     : device_(device),
       copies_(copies),
       rows_(rows),
       flags_(flags),
-      angles_(kernels, pool, rows),
-      device_cells_(device),
-      device_slots_(device) {}
+      cells_(cells),
+      angles_(kernels, pool, rows) {}
 
 const float* GpuRope::device_angles(std::size_t rope) {
   while (device_angles_.size() <= rope) device_angles_.push_back(std::make_unique<DeviceArray<float>>(device_));
@@ -33,20 +32,6 @@ void GpuRope::norm_parts(Rows rows, std::int32_t width, const float* weight, flo
                 .eps = eps,
                 .out = rows.data,
                 .out_stride = rows.stride});
-}
-
-void GpuRope::find_cells(const RopeAndStoreOp& op, const KvGroupView& group) {
-  cells_.clear();
-  slots_.clear();
-  for (std::int32_t row = 0; row < rows_.count(); ++row) {
-    const std::int32_t position = rows_.position_of(row);
-    const BlockId block = group.blocks[static_cast<std::size_t>(rows_.sequence_of(row))]
-                                      [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
-    slots_.push_back(position % kernels::kTokensPerCell);
-    for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
-      cells_.push_back(group.directory.at(block, group.layout.cell(op.layer_in_group, head)).offset());
-    }
-  }
 }
 
 void GpuRope::scale_by_position(const RopeAndStoreOp& op) {
@@ -80,10 +65,11 @@ void GpuRope::rope_and_store(const RopeAndStoreOp& op) {
   if (stores) {
     norm_parts(op.k, op.norms_rows ? op.k.width : head_dim, op.k_norm, op.norm_eps);
     norm_parts(op.v, head_dim, op.v_norm, op.norm_eps);
-    find_cells(op, group);
   }
   const float* const angles = device_angles(rope);
   const std::int32_t num_kv_heads = stores ? group.layout.num_kv_heads : 0;
+  const GpuCells::Refs refs = stores ? cells_.of_layer(op.group, op.layer_in_group) : GpuCells::Refs();
+  const GpuCells::Places places = stores ? cells_.places(op.group) : GpuCells::Places();
   device_.rope_and_store({.q = op.q.data,
                           .k = op.k.data,
                           .v = op.v.data,
@@ -99,8 +85,10 @@ void GpuRope::rope_and_store(const RopeAndStoreOp& op) {
                           .cosines = angles,
                           .are_halves = group.layout.format == KvFormat::kF16,
                           .cells = group.memory,
-                          .cell_of = stores ? device_cells_.assign(cells_) : nullptr,
-                          .slot_of = stores ? device_slots_.assign(slots_) : nullptr,
+                          .block_of = places.blocks,
+                          .slot_of = places.slots,
+                          .refs = refs.refs,
+                          .ref_stride = refs.stride,
                           .is_finite = stores ? flags_.take(num_rows, num_kv_heads) : nullptr});
   if (op.temperature_scale != 0.0f) scale_by_position(op);
 }

@@ -11,6 +11,7 @@
 #include "backend/cpu/step_rows.h"
 #include "backend/gpu/device_array.h"
 #include "backend/gpu/device_copies.h"
+#include "backend/gpu/gpu_cells.h"
 #include "backend/gpu/row_flags.h"
 
 namespace kvasir::backend {
@@ -19,7 +20,7 @@ namespace kvasir::backend {
 class GpuRope {
  public:
   GpuRope(GpuDevice& device, DeviceCopies& copies, const kernels::KernelTable& kernels, ThreadPool& pool, StepRows& rows,
-          RowFlags& flags);
+          RowFlags& flags, GpuCells& cells);
 
   // After the rows have the batch of the step.
   void begin_step(std::span<const RopeTable> ropes) { angles_.begin_step(ropes); }
@@ -31,19 +32,15 @@ class GpuRope {
  private:
   const float* device_angles(std::size_t rope);
   void norm_parts(Rows rows, std::int32_t width, const float* weight, float eps);
-  void find_cells(const RopeAndStoreOp& op, const KvGroupView& group);
   void scale_by_position(const RopeAndStoreOp& op);
 
   GpuDevice& device_;
   DeviceCopies& copies_;
   StepRows& rows_;
   RowFlags& flags_;
+  GpuCells& cells_;
   StepAngles angles_;
   std::vector<std::unique_ptr<DeviceArray<float>>> device_angles_;  // by table
-  std::vector<std::int64_t> cells_;                                 // [rows, KV heads]: bytes from the memory of cells
-  std::vector<std::int32_t> slots_;                                 // [rows]
-  DeviceArray<std::int64_t> device_cells_;
-  DeviceArray<std::int32_t> device_slots_;
 };
 
 }  // namespace kvasir::backend

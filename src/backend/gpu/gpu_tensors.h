@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "backend/cpu/cpu_tensors.h"
 #include "backend/gpu/gpu_device.h"
 #include "backend/tensors.h"
 #include "base/aligned_buffer.h"
@@ -26,6 +28,7 @@ class GpuMatrix final : public Matrix {
   AlignedBuffer staging;              // while rows are packed
   std::int64_t num_packed_rows = 0;   // of them
   const std::byte* packed = nullptr;  // of the device
+  std::unique_ptr<CpuMatrix> host;    // set: the matrix stays with the host, which multiplies
 
  private:
   GpuDevice& device_;

@@ -26,7 +26,8 @@ class RowFlags {
 
  private:
   struct Use {
-    std::uint8_t* flags = nullptr;
+    std::size_t page = 0;
+    std::int64_t first = 0;  // of the page's flags
     std::int32_t per_row = 1;
     std::vector<std::int32_t> planned_rows;
   };
@@ -36,12 +37,17 @@ class RowFlags {
   static constexpr std::int64_t kFlagsPerPage = 1 << 16;
   GpuDevice& device_;
   StepRows& rows_;
-  std::vector<std::unique_ptr<DeviceArray<std::uint8_t>>> pages_;
-  std::size_t page_ = 0;
-  std::int64_t num_in_page_ = 0;
+  struct Page {
+    explicit Page(GpuDevice& device) : on_device(device) {}
+
+    DeviceArray<std::uint8_t> on_device;
+    std::int64_t num_used = 0;
+    std::vector<std::uint8_t> home;
+  };
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::size_t page_ = 0;  // that is being filled
   std::vector<Use> uses_;  // kept for their memory
   std::size_t num_uses_ = 0;
-  std::vector<std::uint8_t> home_;
 };
 
 }  // namespace kvasir::backend

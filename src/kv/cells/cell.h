@@ -268,6 +268,8 @@ struct CellConversion {
 struct CellDirectory {
   const KvCellRef* refs = nullptr;
   std::int64_t stride = 0;  // references from one cell of a block to its next
+  // By block of the pool: another number once some cell of it is another one. Null: not counted.
+  const std::uint32_t* versions = nullptr;
 
   const KvCellRef* of_cell(std::int64_t cell) const { return refs + cell * stride; }
   KvCellRef at(BlockId block, std::int64_t cell) const { return of_cell(cell)[index_of(block)]; }

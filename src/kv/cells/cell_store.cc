@@ -31,11 +31,13 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
       copies_(disk.file == nullptr ? 0 : disk.bytes, head_dims_of(groups)) {
   for (const Group& group : groups) {
     const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
-    const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
+    const std::int64_t num_refs = stride * group.cells_per_block;
+    const auto bytes = num_refs * static_cast<std::int64_t>(sizeof(KvCellRef)) + stride * static_cast<std::int64_t>(sizeof(std::uint32_t));
     auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
     if (!memory) throw std::bad_alloc();  // where even a thousandth of the cells' own is too much (ulimit -v)
     GroupCells& added = groups_.emplace_back(group.cells_per_block, group.head_dim, stride, std::move(*memory));
-    added.refs = added.memory.as<KvCellRef>().data();
+    added.refs = reinterpret_cast<KvCellRef*>(added.memory.data());
+    added.versions = reinterpret_cast<std::uint32_t*>(added.refs + num_refs);
   }
 }
 
@@ -195,14 +197,15 @@ void CellStore::end_demotions() {
   is_demoting_ = is_moving_ = false;
 }
 
-void CellStore::move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim) {
-  if (ref.is_gone() || !arena_.is_closed(ref)) return;
+bool CellStore::move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim) {
+  if (ref.is_gone() || !arena_.is_closed(ref)) return false;
   const auto target = arena_.allocate(ref.format(), head_dim);
-  if (!target) return;
+  if (!target) return false;
   conversions_.add({ref, *target, head_dim});
   left_behind_.push_back(ref);
   moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
   ref = *target;
+  return true;
 }
 
 // The owners of a page's cells are not recorded, so all of the directory is searched; a block that was
@@ -212,7 +215,9 @@ void CellStore::move_out_of_closed_pages() {
     for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {
       const std::span of_cell(group.refs + cell * group.stride,
                               static_cast<std::size_t>(group.num_touched_blocks));
-      for (KvCellRef& ref : of_cell) move_out_of_closed_page(ref, group.head_dim);
+      for (std::size_t block = 0; block < of_cell.size(); ++block) {
+        if (move_out_of_closed_page(of_cell[block], group.head_dim)) ++group.versions[block];
+      }
     }
   }
 }

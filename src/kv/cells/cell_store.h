@@ -83,7 +83,7 @@ class CellStore {
   // Stays where it is.
   CellDirectory directory(std::int32_t group) const {
     const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
-    return {of_group.refs, of_group.stride};
+    return {of_group.refs, of_group.stride, of_group.versions};
   }
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
@@ -108,10 +108,13 @@ class CellStore {
     std::int64_t stride;
     AlignedBuffer memory;                 // zero, so gone, and untouched until a block is used
     KvCellRef* refs;                      // [cells_per_block][stride], by block id
+    std::uint32_t* versions;              // [stride], behind `refs` in `memory`
     std::int32_t num_touched_blocks = 0;  // ids from here on never had cells
   };
+  // To be written.
   KvCellRef& ref(std::int32_t group, BlockId block, std::int32_t cell) {
     const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    ++of_group.versions[index_of(block)];
     return of_group.refs[cell * of_group.stride + index_of(block)];
   }
   KvCellRef bytes_of(KvCellRef cell) const;
@@ -119,7 +122,8 @@ class CellStore {
   std::optional<KvCellRef> allocate_target(KvFormat format, std::int32_t head_dim);
   void free_left_behind();
   void begin_round();
-  void move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim);
+  // False: it stays where it is.
+  bool move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim);
   void move_out_of_closed_pages();
 
   const KvFormat new_cells_;

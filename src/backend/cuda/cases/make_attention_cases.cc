@@ -42,13 +42,14 @@ OpCase make_rope_case(const KernelTable& table, const RopeShape& shape) {
   const std::int64_t cell_bytes = kv::cell_bytes(format, shape.head_dim);
   const std::vector<std::byte> before(static_cast<std::size_t>(cells * cell_bytes), std::byte{0x3c});
   std::vector<std::byte> memory = before;
-  std::vector<std::int64_t> cell_of;
-  std::vector<std::int32_t> slot_of;
+  std::vector<kv::KvCellRef> refs;  // of each row's block, by KV head
+  std::vector<std::int32_t> block_of, slot_of;
   std::vector<std::uint8_t> are_finite;
   std::vector<float> turned = q;
   const auto style = shape.is_interleaved ? kernels::RopeStyle::kInterleaved : kernels::RopeStyle::kHalves;
   for (std::int32_t row = 0; row < shape.rows; ++row) {
     const float* cosines = angles.data() + row * shape.rotary_dim;
+    block_of.push_back(row);
     slot_of.push_back(static_cast<std::int32_t>(random() % kernels::kTokensPerCell));
     const auto turn = [&](float* head, const std::vector<float>& norm) {
       if (shape.has_norms) table.rms_norm(head, norm.data(), 1e-6f, head_dim, head);
@@ -58,7 +59,7 @@ OpCase make_rope_case(const KernelTable& table, const RopeShape& shape) {
       turn(turned.data() + (row * shape.q_heads + h) * head_dim, q_norm);
     for (std::int32_t h = 0; h < shape.kv_heads; ++h) {
       const std::int64_t i = row * shape.kv_heads + h;
-      cell_of.push_back((cells - 1 - i) * cell_bytes);
+      refs.emplace_back((cells - 1 - i) * cell_bytes, format);
       std::vector<float> key(k.begin() + i * head_dim, k.begin() + (i + 1) * head_dim);
       turn(key.data(), k_norm);
       are_finite.push_back(table.write_kv({.k = key.data(),
@@ -66,7 +67,7 @@ OpCase make_rope_case(const KernelTable& table, const RopeShape& shape) {
                                            .head_dim = shape.head_dim,
                                            .slot = slot_of.back(),
                                            .format = format,
-                                           .cell = memory.data() + cell_of.back()}));
+                                           .cell = memory.data() + refs.back().offset()}));
     }
   }
   OpCase result{.op = "rope_and_store",
@@ -82,8 +83,9 @@ OpCase make_rope_case(const KernelTable& table, const RopeShape& shape) {
   result.add_input(shape.has_norms ? Floats(k_norm) : Floats());
   result.add_in_out(ArrayKind::kBytes, std::span<const std::byte>(before),
                     std::span<const std::byte>(memory));
-  result.add_input(std::span<const std::int64_t>(cell_of));
+  result.add_input(std::span<const std::int32_t>(block_of));
   result.add_input(std::span<const std::int32_t>(slot_of));
+  result.add_input(std::span<const kv::KvCellRef>(refs));
   result.add_output(ArrayKind::kBytes, std::span<const std::uint8_t>(are_finite));
   return result;
 }
@@ -135,8 +137,7 @@ OpCase make_attention_case(const KernelTable& table, const AttentionShape& shape
                 .numbers = {static_cast<std::int64_t>(tasks.size()), args.q_stride, shape.group_size,
                             shape.head_dim, shape.window, shape.ahead,
                             static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(args.scale)),
-                            static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(args.softcap)),
-                            problem.num_blocks()}};
+                            static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(args.softcap))}};
   const auto blocks = static_cast<std::size_t>(problem.num_blocks());
   result.add_input(std::span<const AttentionTask>(tasks));
   result.add_input(Floats(args.q, static_cast<std::size_t>(shape.num_query_tokens * args.q_stride)));

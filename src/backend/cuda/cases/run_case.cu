@@ -88,7 +88,7 @@ bool run_embed(BoundCase& in) {
 }
 
 // numbers: rows, q heads, KV heads, head_dim, rotary_dim, interleaved, halves. arrays: q, k, v, angles, norms, cells,
-// their places, slots, finite.
+// their blocks, slots, references, finite.
 void run_rope_and_store(BoundCase& in) {
   const auto number = [&](std::size_t i) { return static_cast<std::int32_t>(in.number(i)); };
   rope_and_store(in.device(), {.q = in.at<float>(0),
@@ -109,12 +109,14 @@ void run_rope_and_store(BoundCase& in) {
                                .norm_eps = 1e-6f,
                                .are_halves = number(6) != 0,
                                .cells = in.at<std::byte>(6),
-                               .cell_of = in.at<std::int64_t>(7),
+                               .block_of = in.at<std::int32_t>(7),
                                .slot_of = in.at<std::int32_t>(8),
-                               .is_finite = in.at<std::uint8_t>(9)});
+                               .refs = in.at<std::uint64_t>(9),
+                               .ref_stride = number(2),
+                               .is_finite = in.at<std::uint8_t>(10)});
 }
 
-// numbers: tasks, q stride, group size, head_dim, window, ahead, bits of scale and soft cap, blocks of the pool.
+// numbers: tasks, q stride, group size, head_dim, window, ahead, bits of scale and soft cap.
 // arrays: tasks, q, blocks, references, memory, out, max, sum, block sums.
 void run_attention(BoundCase& in) {
   const auto number = [&](std::size_t i) { return static_cast<std::int32_t>(in.number(i)); };
@@ -130,7 +132,7 @@ void run_attention(BoundCase& in) {
                           .softcap = in.float_number(7),
                           .blocks = in.at<std::int32_t>(2),
                           .refs = in.at<std::uint64_t>(3),
-                          .ref_stride = in.number(8),
+                          .ref_stride = 1,  // one KV head
                           .memory = in.at<std::byte>(4),
                           .out = in.at<float>(5),
                           .max = in.at<float>(6),

@@ -2,6 +2,9 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "backend/cuda/runtime/simt_device.h"
 
 namespace kvasir::backend {
@@ -27,7 +30,8 @@ std::string why_no_cuda_device() {
 
 std::unique_ptr<GpuDevice> open_cuda_device(int number) {
   if (cudaSetDevice(number) != cudaSuccess) return nullptr;
-  return cuda::make_simt_device();
+  const char* graphs = std::getenv("KVASIR_GPU_GRAPHS");
+  return cuda::make_simt_device({.uses_graphs = graphs != nullptr && std::string_view(graphs) == "1"});
 }
 
 }  // namespace kvasir::backend

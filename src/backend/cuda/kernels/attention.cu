@@ -67,7 +67,7 @@ struct Cell {
 KVASIR_DEVICE Cell find_cell(const AttentionArgs& args, const Task& task, std::int32_t key) {
   const std::int32_t block = simt::load(args.blocks + task.at.first_block + key / kSlots);
   if (block < 0) return {nullptr, false};
-  const std::uint64_t ref = simt::load(args.refs + task.at.kv_head * args.ref_stride + block);
+  const std::uint64_t ref = simt::load(args.refs + block * args.ref_stride + task.at.kv_head);
   const auto format = static_cast<kv::KvFormat>(ref % kv::KvCellRef::kAlignment);
   if (format == kv::KvFormat::kGone) return {nullptr, false};
   return {args.memory + ref / kv::KvCellRef::kAlignment * kv::KvCellRef::kAlignment,

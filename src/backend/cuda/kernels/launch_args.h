@@ -19,6 +19,7 @@ struct MatmulArgs {
   float* out = nullptr;         // [num_tokens, out_stride]
   std::int64_t out_stride = 0;  // in floats
   bool accumulate = false;
+  friend bool operator==(const MatmulArgs&, const MatmulArgs&) = default;
 };
 
 inline constexpr int kMaxMatvecTokens = 8;
@@ -34,6 +35,7 @@ struct QuantizeArgs {
   void* quantized = nullptr;  // activation_bytes(k, num_tokens)
   std::uint8_t*
       is_usual = nullptr;  // [num_tokens]: 0 for a row of zeros in place of one that cannot be rounded
+  friend bool operator==(const QuantizeArgs&, const QuantizeArgs&) = default;
 };
 
 enum class RowNorm : std::uint8_t {
@@ -53,6 +55,7 @@ struct NormArgs {
   float eps = 0.0f;
   float* out = nullptr;  // may be x
   std::int64_t out_stride = 0;
+  friend bool operator==(const NormArgs&, const NormArgs&) = default;
 };
 
 enum class Elementwise : std::uint8_t {
@@ -74,6 +77,7 @@ struct ElementwiseArgs {
   float* out = nullptr;
   std::int32_t num_rows = 1;
   std::int64_t a_stride = 0, b_stride = 0, out_stride = 0;  // in floats
+  friend bool operator==(const ElementwiseArgs&, const ElementwiseArgs&) = default;
 };
 
 // x[row] = table[token of row] * scale + types[type of row] + positions[position of row], the table as its file has it.
@@ -107,9 +111,12 @@ struct RopeAndStoreArgs {
   float norm_eps = 0.0f;
   bool are_halves = true;  // cells of F16, else of F32
   std::byte* cells = nullptr;
-  const std::int64_t* cell_of = nullptr;  // [num_rows, num_kv_heads]: bytes from `cells`
-  const std::int32_t* slot_of = nullptr;  // [num_rows]: of the row's token in its cells
+  const std::int32_t* block_of = nullptr;  // [num_rows]: of the pool
+  const std::int32_t* slot_of = nullptr;   // [num_rows]: of the row's token in its cells
+  const std::uint64_t* refs = nullptr;     // [blocks of the pool][ref_stride]: kv::KvCellRef by KV head
+  std::int64_t ref_stride = 0;
   std::uint8_t* is_finite = nullptr;      // [num_rows, num_kv_heads]: 0 where a number is beyond the format
+  friend bool operator==(const RopeAndStoreArgs&, const RopeAndStoreArgs&) = default;
 };
 
 // Some query tokens of one sequence and one KV head over one chunk of keys (kernels::AttentionArgs).
@@ -131,13 +138,14 @@ struct AttentionArgs {
   std::int32_t window = 0, ahead = 0;
   float scale = 1.0f, softcap = 0.0f;
   const std::int32_t* blocks = nullptr;  // of the pool, by logical block; negative where it is gone
-  const std::uint64_t* refs = nullptr;   // [KV heads][ref_stride]: kv::KvCellRef by block of the pool
+  const std::uint64_t* refs = nullptr;   // [blocks of the pool][ref_stride]: kv::KvCellRef by KV head
   std::int64_t ref_stride = 0;
   const std::byte* memory = nullptr;  // that references count from: cells of F16 and F32
   float* out = nullptr;               // [partial rows, head_dim]
   float* max = nullptr;
   float* sum = nullptr;
   float* block_sums = nullptr;  // [partial rows, 32] or null
+  friend bool operator==(const AttentionArgs&, const AttentionArgs&) = default;
 };
 
 // Merges the chunks of rows in order and divides (kernels::AttentionMergeArgs, but for the logarithm).
@@ -155,6 +163,7 @@ struct AttentionMergeArgs {
   float* merged = nullptr;     // [num_rows, head_dim]
   float* row_max = nullptr;    // [num_rows]
   float* total_sum = nullptr;  // [num_rows]: the softmax denominator relative to row_max
+  friend bool operator==(const AttentionMergeArgs&, const AttentionMergeArgs&) = default;
 };
 
 // The maximum of every 64 logits of rows of n, a NaN where there is one.
@@ -165,6 +174,7 @@ struct TileMaximaArgs {
   std::int32_t num_rows = 0;
   float* maxima = nullptr;  // [num_rows, maxima_stride], of which ceil(n / 64) are written
   std::int64_t maxima_stride = 0;
+  friend bool operator==(const TileMaximaArgs&, const TileMaximaArgs&) = default;
 };
 
 // out[i] = x[rows[i]], or x[i] where there are none.
@@ -176,6 +186,7 @@ struct GatherRowsArgs {
   std::int64_t width = 0;
   float* out = nullptr;  // not x
   std::int64_t out_stride = 0;
+  friend bool operator==(const GatherRowsArgs&, const GatherRowsArgs&) = default;
 };
 
 // is_finite[i] = whether every number of row i is finite.
@@ -185,6 +196,7 @@ struct FiniteRowsArgs {
   std::int32_t num_rows = 0;
   std::int64_t width = 0;
   std::uint8_t* is_finite = nullptr;
+  friend bool operator==(const FiniteRowsArgs&, const FiniteRowsArgs&) = default;
 };
 
 // out[row] += scale * the sum of weights[row][c] * x[slots[row][c]], the choices c in order and without fused additions.
@@ -199,6 +211,7 @@ struct CombineRowsArgs {
   bool replaces = false;  // instead of the addition
   float* out = nullptr;
   std::int64_t out_stride = 0;
+  friend bool operator==(const CombineRowsArgs&, const CombineRowsArgs&) = default;
 };
 
 }  // namespace kvasir::cuda

@@ -58,7 +58,9 @@ KVASIR_DEVICE bool store_token(const RopeAndStoreArgs& args, const float* key, c
 
 KVASIR_DEVICE void store_head(const RopeAndStoreArgs& args, std::int64_t row, int head, const float* key) {
   const float* value = args.v + row * args.v_stride + std::int64_t{head} * args.head_dim;
-  std::byte* cell = args.cells + simt::load(args.cell_of + row * args.num_kv_heads + head);
+  const std::int64_t block = simt::load(args.block_of + row);
+  const std::uint64_t ref = simt::load(args.refs + block * args.ref_stride + head);
+  std::byte* cell = args.cells + ref / kv::KvCellRef::kAlignment * kv::KvCellRef::kAlignment;
   const int slot = simt::load(args.slot_of + row);
   bool are_finite = false;
   if (args.are_halves) {

@@ -3,38 +3,29 @@
 #include <utility>
 
 #include "backend/cuda/kernels/launchers.h"
+#include "backend/cuda/runtime/launch.h"
+#include "backend/cuda/runtime/launch_graphs.h"
 
 namespace kvasir::cuda {
 namespace {
 
 class SimtDevice final : public backend::GpuDevice {
  public:
-  SimtDevice(std::uint32_t order, std::int64_t max_launches) : device_(order), max_launches_(max_launches) {}
+  explicit SimtDevice(const SimtOptions& options) : options_(options), device_(options.order) {}
 
   Memory memory() const override { return {.total_bytes = device_.total_bytes(), .free_bytes = device_.free_bytes()}; }
 
-  void copy_in(std::span<const std::byte> from, void* to) override {
-    if (is_usable()) device_.copy_in(from, static_cast<std::byte*>(to));
-  }
-  void copy_out(const void* from, std::span<std::byte> to) override {
-    if (is_usable()) device_.copy_out(static_cast<const std::byte*>(from), to);
-  }
-
-  void matmul(DType dtype, const MatmulArgs& args) override {
-    if (!may_launch()) return;
-    if (args.num_tokens <= kMaxMatvecTokens && matvec(device_, dtype, args)) return;
-    cuda::matmul(device_, dtype, args);
-  }
-  void quantize(const QuantizeArgs& args) override { run(cuda::quantize, args); }
-  void norm(const NormArgs& args) override { run(cuda::norm, args); }
-  void elementwise(const ElementwiseArgs& args) override { run(cuda::elementwise, args); }
-  void rope_and_store(const RopeAndStoreArgs& args) override { run(cuda::rope_and_store, args); }
-  void attention(const AttentionArgs& args) override { run(cuda::attention, args); }
-  void attention_merge(const AttentionMergeArgs& args) override { run(cuda::attention_merge, args); }
-  void tile_maxima(const TileMaximaArgs& args) override { run(cuda::tile_maxima, args); }
-  void gather_rows(const GatherRowsArgs& args) override { run(cuda::gather_rows, args); }
-  void finite_rows(const FiniteRowsArgs& args) override { run(cuda::finite_rows, args); }
-  void combine_rows(const CombineRowsArgs& args) override { run(cuda::combine_rows, args); }
+  void matmul(DType dtype, const MatmulArgs& args) override { submit(MatmulLaunch{dtype, args}); }
+  void quantize(const QuantizeArgs& args) override { submit(args); }
+  void norm(const NormArgs& args) override { submit(args); }
+  void elementwise(const ElementwiseArgs& args) override { submit(args); }
+  void rope_and_store(const RopeAndStoreArgs& args) override { submit(args); }
+  void attention(const AttentionArgs& args) override { submit(args); }
+  void attention_merge(const AttentionMergeArgs& args) override { submit(args); }
+  void tile_maxima(const TileMaximaArgs& args) override { submit(args); }
+  void gather_rows(const GatherRowsArgs& args) override { submit(args); }
+  void finite_rows(const FiniteRowsArgs& args) override { submit(args); }
+  void combine_rows(const CombineRowsArgs& args) override { submit(args); }
 
   std::string error() const override { return failure_.empty() ? device_.error() : failure_; }
   void fail(std::string reason) override {
@@ -44,29 +35,67 @@ class SimtDevice final : public backend::GpuDevice {
  protected:
   std::byte* take(std::int64_t num_bytes) override { return device_.zeroed(num_bytes); }
   const std::byte* take_constant(std::span<const std::byte> bytes) override { return device_.input(bytes); }
-  void give_back(const void* memory) override { device_.free(memory); }
+  void give_back(const void* memory) override {
+    flush();
+    device_.free(memory);
+  }
+  void write(std::span<const std::byte> from, void* to) override {
+    flush();
+    if (is_usable()) device_.copy_in(from, static_cast<std::byte*>(to));
+  }
+  void read(const void* from, std::span<std::byte> to) override {
+    flush();
+    if (is_usable()) device_.copy_out(static_cast<const std::byte*>(from), to);
+  }
 
  private:
   bool is_usable() const { return failure_.empty() && !device_.has_failed(); }
-  template <class Args>
-  void run(void (*launch)(simt::Device&, const Args&), const Args& args) {
-    if (may_launch()) launch(device_, args);
+
+  void submit(const Launch& launch) {
+    if (++num_launches_ > options_.max_launches && options_.max_launches > 0) fail("it has made all launches that it may");
+    if (!is_usable()) return;
+    if (options_.uses_graphs) {
+      waiting_.push_back(launch);
+    } else {
+      run(launch);
+    }
   }
-  bool may_launch() {
-    if (++num_launches_ > max_launches_ && max_launches_ > 0) fail("it has made all launches that it may");
-    return is_usable();
+  void flush() {
+    if (waiting_.empty()) return;
+    if (is_usable()) graphs_.run(device_, waiting_, [this](const Launch& launch) { run(launch); });
+    waiting_.clear();
+  }
+  void run(const Launch& launch) {
+    std::visit([this](const auto& args) { start(args); }, launch);
   }
 
+  void start(const MatmulLaunch& launch) {
+    if (launch.args.num_tokens <= kMaxMatvecTokens && matvec(device_, launch.dtype, launch.args)) return;
+    cuda::matmul(device_, launch.dtype, launch.args);
+  }
+  void start(const QuantizeArgs& args) { cuda::quantize(device_, args); }
+  void start(const NormArgs& args) { cuda::norm(device_, args); }
+  void start(const ElementwiseArgs& args) { cuda::elementwise(device_, args); }
+  void start(const RopeAndStoreArgs& args) { cuda::rope_and_store(device_, args); }
+  void start(const AttentionArgs& args) { cuda::attention(device_, args); }
+  void start(const AttentionMergeArgs& args) { cuda::attention_merge(device_, args); }
+  void start(const TileMaximaArgs& args) { cuda::tile_maxima(device_, args); }
+  void start(const GatherRowsArgs& args) { cuda::gather_rows(device_, args); }
+  void start(const FiniteRowsArgs& args) { cuda::finite_rows(device_, args); }
+  void start(const CombineRowsArgs& args) { cuda::combine_rows(device_, args); }
+
+  const SimtOptions options_;
   simt::Device device_;
-  const std::int64_t max_launches_;
+  LaunchList waiting_;
+  LaunchGraphs graphs_;
   std::int64_t num_launches_ = 0;
   std::string failure_;  // of fail()
 };
 
 }  // namespace
 
-std::unique_ptr<backend::GpuDevice> make_simt_device(std::uint32_t order, std::int64_t max_launches) {
-  return std::make_unique<SimtDevice>(order, max_launches);
+std::unique_ptr<backend::GpuDevice> make_simt_device(const SimtOptions& options) {
+  return std::make_unique<SimtDevice>(options);
 }
 
 }  // namespace kvasir::cuda

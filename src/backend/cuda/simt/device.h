@@ -33,7 +33,10 @@ class Device {
   explicit Device(std::uint32_t = 0) {}  // of an order, which is the executor's
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  ~Device() { clear(); }
+  ~Device() {
+    clear();
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
 
   template <class T>
   const T* input(std::span<const T> content) {
@@ -74,6 +77,11 @@ class Device {
   void copy_out(const T* p, std::span<T> out) {
     if (!out.empty()) note(cudaMemcpy(out.data(), p, out.size_bytes(), cudaMemcpyDeviceToHost));
   }
+  // That launches go to. Copies wait for it, and it for them.
+  cudaStream_t stream() {
+    if (stream_ == nullptr) note(cudaStreamCreate(&stream_));
+    return stream_;
+  }
   bool is_written(const void*, std::int64_t) const { return true; }  // a device does not know
   void clear() {
     for (void* p : memory_) note(cudaFree(p));
@@ -96,7 +104,34 @@ class Device {
   }
 
   std::vector<void*> memory_;
+  cudaStream_t stream_ = nullptr;
   cudaError_t error_ = cudaSuccess;
+};
+
+// Launches that run as one.
+class Graph {
+ public:
+  // Of those that make() makes, which do not run now.
+  template <class Make>
+  Graph(Device& device, const Make& make) {
+    cudaGraph_t graph = nullptr;
+    device.note(cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeThreadLocal));
+    make();
+    device.note(cudaStreamEndCapture(device.stream(), &graph));
+    if (graph == nullptr) return;
+    device.note(cudaGraphInstantiate(&graph_, graph, 0));
+    device.note(cudaGraphDestroy(graph));
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+
+  void launch(Device& device) { device.note(cudaGraphLaunch(graph_, device.stream())); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
 };
 
 template <auto kernel, class... Args>
@@ -106,7 +141,7 @@ void launch(Device& device, Dim grid, std::uint32_t threads, std::int64_t shared
     device.note(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(shared_bytes)));
   }
-  kernel<<<dim3(grid.x, grid.y, grid.z), threads, static_cast<std::size_t>(shared_bytes)>>>(args...);
+  kernel<<<dim3(grid.x, grid.y, grid.z), threads, static_cast<std::size_t>(shared_bytes), device.stream()>>>(args...);
   device.note(cudaGetLastError());
 }
 

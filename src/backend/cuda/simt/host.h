@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <source_location>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "backend/cuda/simt/executor.h"
 #include "backend/cuda/simt/words.h"
@@ -63,6 +65,16 @@ class Device {
 
  private:
   Executor executor_;
+};
+
+// Launches that run as one: here one after the other.
+class Graph {
+ public:
+  Graph(Device&, std::function<void()> make) : make_(std::move(make)) {}
+  void launch(Device&) { make_(); }
+
+ private:
+  std::function<void()> make_;
 };
 
 template <auto kernel, class... Args>

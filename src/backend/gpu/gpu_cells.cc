@@ -1,0 +1,98 @@
+#include "backend/gpu/gpu_cells.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+
+void GpuCells::begin_step() {
+  while (groups_.size() < rows_.batch().kv_groups.size()) groups_.push_back(std::make_unique<Group>(device_));
+  for (const auto& group : groups_) {
+    group->directory = nullptr;
+    group->has_places = false;
+  }
+}
+
+// Whether the block's cells are others than before.
+bool GpuCells::read_block(const KvGroupView& group, BlockId block, Directory& directory) {
+  const auto at = static_cast<std::size_t>(index_of(block));
+  const std::uint32_t version = group.directory.versions[at];
+  if (directory.versions[at] == version) return false;
+  directory.versions[at] = version;
+  const std::int32_t num_cells = group.layout.cells_per_block();
+  for (std::int32_t cell = 0; cell < num_cells; ++cell) {
+    directory.refs[at * static_cast<std::size_t>(num_cells) + static_cast<std::size_t>(cell)] =
+        std::bit_cast<std::uint64_t>(group.directory.at(block, cell));
+  }
+  return true;
+}
+
+void GpuCells::update(const KvGroupView& group, Directory& directory) {
+  CHECK(group.directory.versions != nullptr);
+  const auto num_cells = static_cast<std::size_t>(group.layout.cells_per_block());
+  std::size_t num_blocks = directory.versions.size();
+  for (const std::span<const BlockId> blocks : group.blocks) {
+    for (const BlockId block : blocks) {
+      if (block != kHole) num_blocks = std::max(num_blocks, static_cast<std::size_t>(index_of(block)) + 1);
+    }
+  }
+  const bool grows = num_blocks > directory.versions.size();
+  directory.versions.resize(num_blocks);
+  directory.refs.resize(num_blocks * num_cells);
+  changed_.clear();
+  for (const std::span<const BlockId> blocks : group.blocks) {
+    for (const BlockId block : blocks) {
+      if (block != kHole && read_block(group, block, directory)) changed_.push_back(index_of(block));
+    }
+  }
+  if (grows) {
+    directory.on_device.assign(directory.refs);
+    return;
+  }
+  std::ranges::sort(changed_);
+  for (std::size_t i = 0; i < changed_.size();) {  // neighbours go over together
+    std::size_t end = i + 1;
+    while (end < changed_.size() && changed_[end] == changed_[end - 1] + 1) ++end;
+    const std::size_t first = static_cast<std::size_t>(changed_[i]) * num_cells;
+    device_.copy_in(std::as_bytes(std::span(directory.refs).subspan(first, (end - i) * num_cells)),
+                    directory.on_device.data() + first);
+    i = end;
+  }
+}
+
+GpuCells::Refs GpuCells::of_layer(std::int32_t group_index, std::int32_t layer_in_group) {
+  const KvGroupView& group = rows_.group(group_index);
+  const std::int32_t num_cells = group.layout.cells_per_block();
+  Directory*& directory = groups_[static_cast<std::size_t>(group_index)]->directory;
+  if (directory == nullptr) {
+    auto& kept = directories_[{group.directory.refs, num_cells}];
+    if (kept == nullptr) kept = std::make_unique<Directory>(device_);
+    directory = kept.get();
+    update(group, *directory);
+  }
+  return {.refs = directory->on_device.data() + group.layout.cell(layer_in_group, 0), .stride = num_cells};
+}
+
+GpuCells::Places GpuCells::places(std::int32_t group_index) {
+  Group& places = *groups_[static_cast<std::size_t>(group_index)];
+  if (!places.has_places) {
+    const KvGroupView& group = rows_.group(group_index);
+    places.blocks.clear();
+    places.slots.clear();
+    for (std::int32_t row = 0; row < rows_.count(); ++row) {
+      const std::int32_t position = rows_.position_of(row);
+      const auto& blocks = group.blocks[static_cast<std::size_t>(rows_.sequence_of(row))];
+      places.blocks.push_back(index_of(blocks[static_cast<std::size_t>(position / kernels::kTokensPerCell)]));
+      places.slots.push_back(position % kernels::kTokensPerCell);
+    }
+    places.device_blocks.assign(places.blocks);
+    places.device_slots.assign(places.slots);
+    places.has_places = true;
+  }
+  return {.blocks = places.device_blocks.data(), .slots = places.device_slots.data()};
+}
+
+}  // namespace kvasir::backend
