@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Checks the CUDA kernels on a device: the bits of every op case against the CPU's, then their speed. Then the engine:
-# every golden on the device and on the CPU.
+# every golden on the device and on the CPU, and models of the shapes of SmolLM2, Gemma, 8B and 30B-A3B, whose weights are
+# drawn there: tokens on both, then the device's speed.
 #
 #   scripts/gpu_check.sh [BUNDLE]          default: build/gpu_bundle, as scripts/gpu_bundle.sh makes it
 #   scripts/gpu_check.sh --sanitize [BUNDLE]   the cases under compute-sanitizer's memcheck and racecheck besides
 #   scripts/gpu_check.sh --compile FILE    only compiles the check for sm_90
 #
-# Rows go to the screen and to bench/results/<gpu>/ops.tsv and models.tsv. Needs nvidia-smi, and nvcc unless the bundle's program runs.
+# Rows go to the screen and to bench/results/<gpu>/: ops.tsv, models.tsv, shapes.tsv and graphs.tsv. Needs nvidia-smi, and nvcc unless the bundle's program runs.
 # Exit code: 0, 1 for a bit that differs, 3 without a device.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -61,6 +62,12 @@ fi
 # Every golden on the device and on the CPU, tokens and log-probabilities bit for bit.
 models=$bundle/kvasir_device_check
 if [ -x "$models" ]; then
-  (cd "$bundle" && LD_LIBRARY_PATH=$PWD/lib ./kvasir_device_check cuda:0) | tee "$results/models.tsv" || status=1
+  check() { (cd "$bundle" && LD_LIBRARY_PATH=$PWD/lib timeout 240 ./kvasir_device_check cuda:0 "$@"); }
+  check | tee "$results/models.tsv" || status=1
+  # Models of well-known shapes with random weights: bits, then speed. SmolLM2's by graphs of launches, too.
+  folder=$(mktemp -d)
+  check --shapes "$folder" | tee "$results/shapes.tsv" || status=1
+  KVASIR_GPU_GRAPHS=1 check --shapes "$folder" smollm2 8b | tee "$results/graphs.tsv" || status=1
+  rm -rf "$folder"
 fi
 exit $status

@@ -3,8 +3,10 @@
 // names a real model to run instead, for eight tokens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -14,6 +16,7 @@
 #include "backend/cuda/runtime/simt_device.h"
 #include "backend/registry.h"
 #include "device_answers.h"
+#include "shape_model.h"
 
 namespace kvasir::testing::executor_device_test {
 namespace {
@@ -160,6 +163,30 @@ TEST(ExecutorDevice, CopiesDoNotGrowWithTheLayers) {
   EXPECT_EQ(of_one.copies_out, 16 * 3);
   EXPECT_EQ(of_two.copies_in, of_one.copies_in);
   EXPECT_EQ(of_two.copies_out, of_one.copies_out);
+}
+
+// The files that scripts/gpu_check.sh makes where there are none, here of the same shapes in small.
+TEST(ExecutorDevice, RunsModelsOfShapes) {
+  add_executor();
+  for (ModelShape shape : model_shapes()) {
+    SCOPED_TRACE(shape.name);
+    shape.num_layers = 2;
+    shape.hidden_size = shape.intermediate_size = shape.layer_type == DType::kQ4_K ? 256 : 96;
+    shape.head_dim = 32;
+    shape.vocab_size = 96;
+    shape.num_experts = std::min(shape.num_experts, 4);
+    shape.num_used_experts = std::min(shape.num_used_experts, 2);
+    if (shape.layer_type == DType::kQ4_K) shape.num_heads = 8;  // a row of outputs is a whole block
+    const std::string path = ::testing::TempDir() + "kvasir-shape-" + shape.name + ".gguf";
+    ASSERT_TRUE(write_shape_model(shape, path, 1));
+    const DeviceCase each = {.name = shape.name, .model = path};
+    const auto cpu = load_on("cpu", path);
+    ASSERT_TRUE(cpu) << cpu.error().message;
+    const auto executor = load_on(kExecutor, path);
+    ASSERT_TRUE(executor) << executor.error().message;
+    EXPECT_EQ(first_difference(device_answers(**executor, each), device_answers(**cpu, each)), "");
+    std::remove(path.c_str());
+  }
 }
 
 TEST(ExecutorDevice, RefusesWhatItDoesNotHave) {
