@@ -10,7 +10,9 @@ namespace kvasir::cuda {
 
 std::vector<OpCase> make_matvec_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_matmul_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_w8a8_matmul_cases(const kernels::KernelTable& table);  // and matvecs
 std::vector<OpCase> make_quantize_cases(const kernels::KernelTable& table);
+std::vector<OpCase> make_w8a8_quantize_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_norm_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_elementwise_cases(const kernels::KernelTable& table);
 std::vector<OpCase> make_tile_maxima_cases(const kernels::KernelTable& table);

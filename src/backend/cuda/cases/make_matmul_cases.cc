@@ -2,6 +2,7 @@
 #include <random>
 
 #include "backend/cuda/cases/make_cases.h"
+#include "backend/cuda/kernels/launch_args.h"
 #include "kernels/matmul_problem.h"
 
 namespace kvasir::cuda {
@@ -27,7 +28,7 @@ OpCase make_case(const kernels::KernelTable& table, const MatmulShape& shape, co
   OpCase result{.op = op,
                 .name = kernels::describe(shape) + (accumulate ? " accumulate" : ""),
                 .numbers = {static_cast<std::int64_t>(shape.dtype), shape.k, shape.num_rows, shape.num_tokens,
-                            accumulate}};
+                            accumulate, shape.w8a8}};
   const auto bytes_at = [](const void* p, std::int64_t bytes) {
     return std::span(static_cast<const std::byte*>(p), static_cast<std::size_t>(bytes));
   };
@@ -85,6 +86,33 @@ std::vector<OpCase> make_matmul_cases(const kernels::KernelTable& table) {
           "matmul", i == 1));
     }
   }
+  return cases;
+}
+
+std::vector<OpCase> make_w8a8_matmul_cases(const kernels::KernelTable& table) {
+  std::vector<OpCase> cases;
+  const auto add = [&](DType dtype, std::int64_t k, std::int64_t rows, std::int32_t tokens, bool accumulate) {
+    const auto seed = 5000 + static_cast<std::uint32_t>(cases.size());
+    cases.push_back(make_case(
+        table,
+        {.dtype = dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed, .w8a8 = true},
+        tokens <= kMaxMatvecTokens ? "matvec" : "matmul", accumulate));
+  };
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (table.w8a8_formats[static_cast<int>(info.dtype)].reads_floats) continue;
+    std::mt19937 random(static_cast<std::uint32_t>(info.dtype));
+    const std::int64_t k = random_k(info, random, 600);
+    add(info.dtype, k, 1 + random() % 40, 1 + static_cast<std::int32_t>(random() % 8), false);
+    add(info.dtype, k, 1 + random() % 200, 9 + static_cast<std::int32_t>(random() % 20), true);
+  }
+  // Rows that end within a span, or with it; more spans than a stage has.
+  for (const std::int64_t k : {32, 224, 256, 288, 576, 640, 2048, 2400}) {
+    add(DType::kQ8_0, k, 17, 1, false);
+    add(DType::kQ4_0, k, 33, 8, true);
+    add(DType::kQ8_0, k, 40, 17, false);
+  }
+  add(DType::kQ8_0, 640, 160, 130, false);
+  add(DType::kQ4_0, 1120, 129, 64, true);
   return cases;
 }
 

@@ -19,8 +19,15 @@ using Floats = std::span<const float>;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-OpCase make_quantize_case(const KernelTable& table, std::int64_t k, std::int32_t tokens, bool is_normed,
-                          std::uint32_t seed) {
+struct QuantizeShape {
+  std::int64_t k;
+  std::int32_t tokens;
+  bool is_normed, w8a8;
+  std::uint32_t seed;
+};
+
+OpCase make_quantize_case(const KernelTable& table, const QuantizeShape& shape) {
+  const auto& [k, tokens, is_normed, w8a8, seed] = shape;
   std::vector<float> x = random_floats(tokens * k, std::ldexp(1.0f, static_cast<int>(seed % 40) - 20), seed);
   if (seed % 4 == 1) x[static_cast<std::size_t>(k / 2)] = seed % 8 == 1 ? kNan : kInfinity;
   if (seed % 4 == 2) std::fill(x.begin(), x.begin() + k, seed % 8 == 2 ? 0.0f : 1e-38f);
@@ -36,12 +43,12 @@ OpCase make_quantize_case(const KernelTable& table, std::int64_t k, std::int32_t
   for (std::int32_t t = 0; t < tokens; ++t) {
     std::copy_n(x.data() + t * k, k, row.data());
     if (is_normed) table.rms_norm(row.data(), weight.data(), 1e-5f, k, row.data());
-    is_usual.push_back(table.quantize_row(row.data(), k, t, tokens, quantized));
+    is_usual.push_back((w8a8 ? table.quantize_row_w8a8 : table.quantize_row)(row.data(), k, t, tokens, quantized));
   }
   OpCase result{.op = "quantize",
                 .name = "k " + std::to_string(k) + " tokens " + std::to_string(tokens) +
-                        (is_normed ? " normed" : "") + " seed " + std::to_string(seed),
-                .numbers = {k, tokens}};
+                        (is_normed ? " normed" : "") + " seed " + std::to_string(seed) + (w8a8 ? " w8a8" : ""),
+                .numbers = {k, tokens, w8a8}};
   result.add_input(Floats(x));
   result.add_input(is_normed ? Floats(weight) : Floats());
   result.add_in_out(ArrayKind::kBytes, std::span(before).first(bytes),
@@ -179,8 +186,18 @@ std::vector<OpCase> make_quantize_cases(const KernelTable& table) {
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
     const std::int64_t k = 32 * static_cast<std::int64_t>(1 + random() % (seed % 3 == 0 ? 40 : 9));
-    cases.push_back(make_quantize_case(table, k, 1 + static_cast<std::int32_t>(random() % 20),
-                                       seed % 2 == 1 || seed == 6, seed));
+    cases.push_back(make_quantize_case(table, {k, 1 + static_cast<std::int32_t>(random() % 20),
+                                               seed % 2 == 1 || seed == 6, false, seed}));
+  }
+  return cases;
+}
+
+std::vector<OpCase> make_w8a8_quantize_cases(const KernelTable& table) {
+  std::vector<OpCase> cases;
+  constexpr std::int64_t kWidths[] = {32, 224, 256, 288, 576, 640, 1024, 2400};
+  for (std::uint32_t seed = 0; seed < 16; ++seed) {
+    cases.push_back(make_quantize_case(
+        table, {kWidths[seed / 2], 1 + static_cast<std::int32_t>(7 * seed % 20), seed % 3 == 1, true, seed}));
   }
   return cases;
 }

@@ -24,7 +24,13 @@ void expect_bits(const std::vector<OpCase>& cases) {
 
 TEST(OpCases, MatvecsHaveTheBitsOfTheCpu) { expect_bits(make_matvec_cases(kernels::best_table())); }
 TEST(OpCases, MatmulsHaveTheBitsOfTheCpu) { expect_bits(make_matmul_cases(kernels::best_table())); }
+TEST(OpCases, ProductsOfTheFastModeHaveTheBitsOfTheCpu) {
+  expect_bits(make_w8a8_matmul_cases(kernels::best_table()));
+}
 TEST(OpCases, QuantisedRowsHaveTheBitsOfTheCpu) { expect_bits(make_quantize_cases(kernels::best_table())); }
+TEST(OpCases, QuantisedRowsOfTheFastModeHaveTheBitsOfTheCpu) {
+  expect_bits(make_w8a8_quantize_cases(kernels::best_table()));
+}
 TEST(OpCases, NormsHaveTheBitsOfTheCpu) { expect_bits(make_norm_cases(kernels::best_table())); }
 TEST(OpCases, GatesAndSumsHaveTheBitsOfTheCpu) { expect_bits(make_elementwise_cases(kernels::best_table())); }
 TEST(OpCases, TileMaximaHaveTheBitsOfTheCpu) { expect_bits(make_tile_maxima_cases(kernels::best_table())); }

@@ -6,11 +6,12 @@ namespace {
 
 using Op = bool (*)(BoundCase& in);
 
-// numbers: dtype, k, rows, tokens, accumulate. arrays: weights, inputs, out.
+// numbers: dtype, k, rows, tokens, accumulate, whether it is the fast mode's. arrays: weights, inputs, out.
 MatmulArgs matmul_args(BoundCase& in) {
   return {.weights = in.at<void>(0),
           .quantized = in.at<void>(1),
           .x = in.at<float>(1),
+          .w8a8 = in.number(5) != 0,
           .k = in.number(1),
           .num_rows = in.number(2),
           .num_tokens = static_cast<std::int32_t>(in.number(3)),
@@ -25,9 +26,10 @@ bool run_matvec(BoundCase& in) {
 
 void run_matmul(BoundCase& in) { matmul(in.device(), static_cast<DType>(in.number(0)), matmul_args(in)); }
 
-// numbers: k, tokens. arrays: x, norm weight, quantised, usual.
+// numbers: k, tokens, whether it is the fast mode's. arrays: x, norm weight, quantised, usual.
 void run_quantize(BoundCase& in) {
-  quantize(in.device(), {.x = in.at<float>(0),
+  quantize(in.device(), {.w8a8 = in.number(2) != 0,
+                         .x = in.at<float>(0),
                          .x_stride = in.number(0),
                          .k = in.number(0),
                          .num_tokens = static_cast<std::int32_t>(in.number(1)),

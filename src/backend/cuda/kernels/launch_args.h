@@ -13,6 +13,7 @@ struct MatmulArgs {
   const void* weights = nullptr;    // packed groups of 16 rows (kernels/packed.h), one behind the other
   const void* quantized = nullptr;  // num_tokens rows as kernels/activation.h has them; for formats of blocks
   const float* x = nullptr;         // [num_tokens, k]; for F32, F16 and BF16
+  bool w8a8 = false;                // weights and quantised rows are the fast mode's (kernels/w8a8.h)
   std::int64_t k = 0;
   std::int64_t num_rows = 0;  // outputs
   std::int32_t num_tokens = 0;
@@ -24,8 +25,9 @@ struct MatmulArgs {
 
 inline constexpr int kMaxMatvecTokens = 8;
 
-// Rows to int8 (KernelTable::quantize_row).
+// Rows to int8 (KernelTable::quantize_row, or quantize_row_w8a8).
 struct QuantizeArgs {
+  bool w8a8 = false;
   const float* x = nullptr;
   std::int64_t x_stride = 0;  // in floats
   std::int64_t k = 0;         // a multiple of 32

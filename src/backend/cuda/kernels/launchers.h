@@ -14,6 +14,9 @@ namespace kvasir::cuda {
 bool matvec(simt::Device& device, DType dtype, const MatmulArgs& args);
 // For any number of tokens: bound by arithmetic.
 void matmul(simt::Device& device, DType dtype, const MatmulArgs& args);
+// The two above call these where args.w8a8 is set.
+void matvec_w8a8(simt::Device& device, const MatmulArgs& args);
+void matmul_w8a8(simt::Device& device, const MatmulArgs& args);
 
 void quantize(simt::Device& device, const QuantizeArgs& args);
 void norm(simt::Device& device, const NormArgs& args);

@@ -198,6 +198,7 @@ void launch_matmul(simt::Device& device, const MatmulArgs& args) {
 }  // namespace
 
 void matmul(simt::Device& device, DType dtype, const MatmulArgs& args) {
+  if (args.w8a8) return matmul_w8a8(device, args);
   switch (dtype) {
 #define KVASIR_FORMAT(id, Format) \
   case DType::id:                 \

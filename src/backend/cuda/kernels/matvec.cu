@@ -171,6 +171,10 @@ bool launch_matvec(simt::Device& device, const MatmulArgs& args) {
 }  // namespace
 
 bool matvec(simt::Device& device, DType dtype, const MatmulArgs& args) {
+  if (args.w8a8) {
+    matvec_w8a8(device, args);
+    return true;
+  }
   switch (dtype) {
 #define KVASIR_FORMAT(id, Format) \
   case DType::id:                 \
