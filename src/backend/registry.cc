@@ -131,12 +131,9 @@ Result<std::unique_ptr<Backend>> make_backend(const std::string& device, const s
   KVASIR_TRY(const kernels::KernelTable* table, table_of(isa));
   if (const auto own = own_devices().find(device); own != own_devices().end()) return own->second(*table, pool);
   if (device != "guarded") {
-    if (precision == Precision::kFast) {
-      return make_error(ErrorKind::kUsage, fmt::format("fast: {} has the exact mode alone", device), "fast");
-    }
     KVASIR_TRY(std::unique_ptr<GpuDevice> opened, gpus().at(device)());
     KVASIR_CHECKED(limit_memory(device, memory, *opened));
-    return std::make_unique<GpuBackend>(std::move(opened), *table, pool);
+    return std::make_unique<GpuBackend>(std::move(opened), *table, pool, precision);
   }
   KVASIR_TRY(auto guarded, GuardedMemory::reserve(kGuardedBytes));
   return std::make_unique<GuardedBackend>(*table, pool, precision, std::move(guarded));

@@ -3,7 +3,7 @@ import http.client
 import json
 import unittest
 
-from command_line import DONE, LLAMA, MACHINE, TIME_LIMIT_S, UNMET, USAGE, CommandLineTest
+from command_line import DONE, GEMMA, LLAMA, MACHINE, TIME_LIMIT_S, UNMET, USAGE, CommandLineTest
 
 PROMPT = ["Once upon a time there was a river", "--raw", "--max-tokens", "8", "--temperature", "0"]
 ON_GPU = ["--device", "cuda:0"]
@@ -15,6 +15,11 @@ class Gpu(CommandLineTest):
         on_gpu = self.json("run", LLAMA, *PROMPT, *ON_GPU)
         self.assertEqual(on_cpu["token_ids"], on_gpu["token_ids"])
         self.assertEqual("cuda:0", on_gpu["device"])
+
+    def test_it_has_the_fast_mode(self):
+        on_cpu = self.json("run", GEMMA, *PROMPT, "--fast")
+        on_gpu = self.json("run", GEMMA, *PROMPT, "--fast", *ON_GPU)
+        self.assertEqual(on_cpu["token_ids"], on_gpu["token_ids"])
 
     def test_doctor_lists_it(self):
         devices = {device["name"]: device for device in self.json("doctor", expect=None)["devices"]}
@@ -53,7 +58,6 @@ class Gpu(CommandLineTest):
 
     def test_what_it_lacks_is_refused(self):
         self.refusal(MACHINE, "run", LLAMA, "hi", "--device", "cuda:7", says="cuda:7")
-        self.refusal(USAGE, "run", LLAMA, "hi", *ON_GPU, "--fast", says="cuda:0 has the exact mode alone")
         self.refusal(UNMET, "run", LLAMA, "hi", *ON_GPU, "--kv-budget", "30%", says="kv_policy")
 
     def test_a_device_that_is_lost_ends_run(self):

@@ -37,13 +37,23 @@ std::string difference(const Answer& answer, const Answer& expected) {
   return "";
 }
 
+DeviceCase tiny_model(const std::string& name) {
+  return {.name = name, .model = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf"};
+}
+
 }  // namespace
 
-std::vector<DeviceCase> device_cases() {
+std::vector<DeviceCase> fast_device_cases() {
   std::vector<DeviceCase> all;
-  for (const char* name : {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "qwen3moe-q4_0", "gemma3-q5_0"}) {
-    all.push_back({.name = name, .model = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf"});
+  for (const char* name : {"llama-q4_k", "qwen2-q8_0", "qwen3-q4_1", "qwen3moe-q4_0", "qwen3moe-wide", "gemma3-q5_0"}) {
+    all.push_back(tiny_model(name));
   }
+  return all;
+}
+
+std::vector<DeviceCase> device_cases() {
+  std::vector<DeviceCase> all = fast_device_cases();
+  for (const char* name : {"llama-f32", "llama3-bf16"}) all.push_back(tiny_model(name));
   const auto states = read_golden_states();
   if (!states) return all;
   for (const GoldenState& state : *states) {
@@ -57,7 +67,7 @@ std::vector<DeviceCase> device_cases() {
 }
 
 Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::string& model,
-                                        std::int64_t gpu_memory_bytes, std::int32_t gpu_layers) {
+                                        const DeviceSettings& settings) {
   EngineConfig config;
   config.model_path = model;
   config.device = device;
@@ -67,8 +77,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::st
   config.max_num_batched_tokens = 64;
   config.max_num_seqs = 8;
   config.memory_bytes = std::int64_t{4} << 30;
-  config.gpu_memory_bytes = gpu_memory_bytes;
-  config.gpu_layers = gpu_layers;
+  config.gpu_memory_bytes = settings.gpu_memory_bytes;
+  config.gpu_layers = settings.gpu_layers;
+  config.fast = settings.fast;
   return Engine::load(config);
 }
 

@@ -18,10 +18,17 @@ struct DeviceCase {
 // Every golden that is supported, and tiny models of other weight formats.
 std::vector<DeviceCase> device_cases();
 
-// Small steps, so that prompts run in chunks; cells of F16. `gpu_memory_bytes`, `gpu_layers`: as EngineConfig has them. Errors: those of
-// Engine::load.
+// Those of them whose weights are blocks, which the fast mode multiplies in a way of its own.
+std::vector<DeviceCase> fast_device_cases();
+
+struct DeviceSettings {
+  std::int64_t gpu_memory_bytes = 0;  // as EngineConfig has them
+  std::int32_t gpu_layers = -1;
+  bool fast = false;
+};
+// Small steps, so that prompts run in chunks; cells of F16. Errors: those of Engine::load.
 Result<std::unique_ptr<Engine>> load_on(const std::string& device, const std::string& model,
-                                        std::int64_t gpu_memory_bytes = 0, std::int32_t gpu_layers = -1);
+                                        const DeviceSettings& settings = {});
 
 // Some run in chunks, some together; half of them ask for log-probabilities.
 std::vector<Answer> device_answers(Engine& engine, const DeviceCase& of);

@@ -1,4 +1,5 @@
-// Runs every golden on a device and on the CPU, and prints a row for each: scripts/gpu_check.sh.
+// Runs every golden on a device and on the CPU, and models of blocks in the fast mode too. Prints a row for each:
+// scripts/gpu_check.sh.
 //   kvasir_device_check DEVICE [MODEL...]     MODEL: a real model's file besides, eight tokens of it
 //   kvasir_device_check DEVICE --shapes FOLDER [SHAPE...]   instead: models of well-known shapes with random weights, eight
 //       tokens each and then their speed. Their files come and go in the folder: SHAPE 30b-a3b takes 17 GB, 8b 5 GB
@@ -22,18 +23,19 @@ namespace kvasir::testing {
 namespace {
 
 // The row of a case; true where the device says what the CPU says.
-bool check(const std::string& device, const DeviceCase& of) {
+bool check(const std::string& device, const DeviceCase& of, bool fast) {
   const auto begin = std::chrono::steady_clock::now();
   std::string difference;
-  const auto cpu = load_on("cpu", of.model);
-  const auto other = load_on(device, of.model);
+  const auto cpu = load_on("cpu", of.model, {.fast = fast});
+  const auto other = load_on(device, of.model, {.fast = fast});
   if (!cpu || !other) {
     difference = "not loaded: " + (cpu ? other.error().message : cpu.error().message);
   } else {
     difference = first_difference(device_answers(**other, of), device_answers(**cpu, of));
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  fmt::print("model\t{}\t{}\t{:.2f} s\n", of.name, difference.empty() ? "equal" : difference, seconds.count());
+  fmt::print("model\t{}{}\t{}\t{:.2f} s\n", of.name, fast ? " fast" : "", difference.empty() ? "equal" : difference,
+             seconds.count());
   return difference.empty();
 }
 
@@ -84,7 +86,8 @@ int check_all(int argc, char** argv) {
   std::vector<DeviceCase> cases = device_cases();
   for (int i = 2; i < argc; ++i) cases.push_back({.name = argv[i], .model = argv[i], .is_real = true});
   bool are_equal = true;
-  for (const DeviceCase& each : cases) are_equal &= check(device, each);
+  for (const DeviceCase& each : cases) are_equal &= check(device, each, false);
+  for (const DeviceCase& each : fast_device_cases()) are_equal &= check(device, each, true);
   return are_equal ? 0 : 1;
 }
 

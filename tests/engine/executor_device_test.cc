@@ -1,6 +1,6 @@
 // The GPU backend on the host executor (src/backend/cuda/simt/) says what the CPU says, bit for bit: tokens,
-// log-probabilities and embeddings of every golden, and of the tiny models in each weight format. KVASIR_EXECUTOR_MODEL
-// names a real model to run instead, for eight tokens.
+// log-probabilities and embeddings of every golden, and of the tiny models in each weight format. So do they in the fast
+// mode. KVASIR_EXECUTOR_MODEL names a real model to run instead, for eight tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ namespace {
 
 constexpr const char* kExecutor = "executor";
 
-std::vector<DeviceCase> cases() {
+std::vector<DeviceCase> real_model_or(std::vector<DeviceCase> (*cases)()) {
   if (const char* model = std::getenv("KVASIR_EXECUTOR_MODEL")) return {{.name = "real", .model = model, .is_real = true}};
-  return device_cases();
+  return cases();
 }
 
 // Each device has another order of threads.
@@ -42,10 +42,16 @@ std::string tiny_model(const std::string& name) {
 struct Case : DeviceCase {};
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-std::vector<Case> named_cases() {
+std::vector<Case> named_cases(std::vector<DeviceCase> (*cases)()) {
   std::vector<Case> all;
-  for (DeviceCase& each : cases()) all.push_back({std::move(each)});
+  for (DeviceCase& each : real_model_or(cases)) all.push_back({std::move(each)});
   return all;
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& each) {
+  std::string name = each.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
 }
 
 class ExecutorDevice : public ::testing::TestWithParam<Case> {};
@@ -60,11 +66,25 @@ TEST_P(ExecutorDevice, SaysWhatTheCpuSays) {
   EXPECT_EQ(first_difference(device_answers(**executor, GetParam()), device_answers(**cpu, GetParam())), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ExecutorDevice, ::testing::ValuesIn(named_cases()), [](const auto& each) {
-  std::string name = each.param.name;
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, ExecutorDevice, ::testing::ValuesIn(named_cases(device_cases)), name_of_case);
+
+class FastExecutorDevice : public ::testing::TestWithParam<Case> {};
+
+TEST_P(FastExecutorDevice, SaysWhatTheCpuSaysInTheFastMode) {
+  add_executor();
+  const auto cpu = load_on("cpu", GetParam().model, {.fast = true});
+  ASSERT_TRUE(cpu) << cpu.error().message;
+  const auto executor = load_on(kExecutor, GetParam().model, {.fast = true});
+  ASSERT_TRUE(executor) << executor.error().message;
+  const std::vector<Answer> expected = device_answers(**cpu, GetParam());
+  EXPECT_EQ(first_difference(device_answers(**executor, GetParam()), expected), "");
+  if (GetParam().is_real) return;  // its eight tokens may be those of the exact mode
+  const auto exact = load_on("cpu", GetParam().model);
+  ASSERT_TRUE(exact) << exact.error().message;
+  EXPECT_NE(first_difference(device_answers(**exact, GetParam()), expected), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FastExecutorDevice, ::testing::ValuesIn(named_cases(fast_device_cases)), name_of_case);
 
 // Attention runs in pieces there, for partial results have little room.
 TEST(ExecutorDevice, SaysTheSameWithLittleMemory) {
@@ -72,7 +92,7 @@ TEST(ExecutorDevice, SaysTheSameWithLittleMemory) {
   const DeviceCase each = {.name = "little", .model = tiny_model("llama-f32")};
   const auto cpu = load_on("cpu", each.model);
   ASSERT_TRUE(cpu) << cpu.error().message;
-  const auto executor = load_on(kExecutor, each.model, 40 << 20);
+  const auto executor = load_on(kExecutor, each.model, {.gpu_memory_bytes = 40 << 20});
   ASSERT_TRUE(executor) << executor.error().message;
   EXPECT_EQ(first_difference(device_answers(**executor, each), device_answers(**cpu, each)), "");
 }
@@ -87,7 +107,7 @@ TEST(ExecutorDevice, SaysTheSameWithSomeLayersOfTheHost) {
     ASSERT_TRUE(cpu) << cpu.error().message;
     const std::vector<Answer> expected = device_answers(**cpu, each);
     for (const std::int32_t num_layers : {0, 1}) {
-      const auto executor = load_on(kExecutor, each.model, 0, num_layers);
+      const auto executor = load_on(kExecutor, each.model, {.gpu_layers = num_layers});
       ASSERT_TRUE(executor) << executor.error().message;
       std::int32_t num_layers_of_model = 0;
       for (const KvGroupInfo& group : (*executor)->model_info().kv_groups) num_layers_of_model += group.num_layers;
@@ -104,7 +124,7 @@ TEST(ExecutorDevice, LeavesLayersToTheHostWhereMemoryIsShort) {
   const std::string model = tiny_model("qwen3moe-q4_0");
   std::int32_t num_refused = 0, num_partial = 0, num_whole = 0;
   for (std::int64_t gpu_memory_bytes = 1 << 18; num_whole == 0 && gpu_memory_bytes < 64 << 20; gpu_memory_bytes += 1 << 13) {
-    const auto engine = load_on(kExecutor, model, gpu_memory_bytes);
+    const auto engine = load_on(kExecutor, model, {.gpu_memory_bytes = gpu_memory_bytes});
     if (!engine) {
       ++num_refused;
       EXPECT_EQ(num_partial, 0);

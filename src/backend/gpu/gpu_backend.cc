@@ -17,13 +17,14 @@ std::unexpected<Error> no_room(const char* what, std::int64_t num_bytes) {
 
 }  // namespace
 
-GpuBackend::GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelTable& kernels, ThreadPool& pool)
+GpuBackend::GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelTable& kernels, ThreadPool& pool,
+                       Precision precision)
     : kernels_(kernels),
       pool_(pool),
       device_(std::move(device)),
       copies_(*device_),
       flags_(*device_, rows_),
-      matmuls_(*device_, kernels, pool, copies_),
+      matmuls_(*device_, kernels, pool, precision, copies_),
       experts_(*device_, kernels, matmuls_, copies_, rows_, flags_),
       cells_(*device_, rows_),
       rope_(*device_, copies_, kernels, pool, rows_, flags_, cells_),
@@ -207,7 +208,8 @@ void GpuBackend::finish(GpuActivation& out, std::int32_t num_rows, std::uint8_t*
     device_->finite_rows({.x = out.floats, .x_stride = out.width, .num_rows = num_rows, .width = out.width, .is_finite = flags});
     return;
   }
-  device_->quantize({.x = out.floats,
+  device_->quantize({.w8a8 = matmuls_.reads_w8a8(),
+                     .x = out.floats,
                      .x_stride = out.width,
                      .k = out.width,
                      .num_tokens = num_rows,

@@ -30,7 +30,7 @@ namespace kvasir::backend {
 // results home wait.
 class GpuBackend final : public Backend {
  public:
-  GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelTable& kernels, ThreadPool& pool);
+  GpuBackend(std::unique_ptr<GpuDevice> device, const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision);
   ~GpuBackend() override;
 
   std::optional<std::int64_t> memory_bytes() const override { return device_->limit_bytes(); }

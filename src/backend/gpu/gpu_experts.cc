@@ -54,7 +54,8 @@ void GpuExperts::quantize(GpuExpertRows& experts, const float* floats, std::int3
   for (const std::int32_t expert : experts.busy_experts()) {
     const std::int64_t slot = experts.first_slot(expert);
     const std::int32_t num_rows = experts.num_rows_of(expert);
-    device_.quantize({.x = floats + slot * width,
+    device_.quantize({.w8a8 = matmuls_.reads_w8a8(),
+                      .x = floats + slot * width,
                       .x_stride = width,
                       .k = width,
                       .num_tokens = num_rows,

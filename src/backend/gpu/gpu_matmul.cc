@@ -19,12 +19,13 @@ using kernels::kRowsPerGroup;
 
 // The matrix without its bytes.
 Result<std::unique_ptr<GpuMatrix>> GpuMatmul::lay_out(const TensorView& tensor) const {
-  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(tensor.dtype)];
+  const kernels::FormatKernels& format = format_of(tensor.dtype);
   auto matrix = std::make_unique<GpuMatrix>(device_);
   matrix->num_rows = tensor.num_rows();
   matrix->row_length = tensor.row_length();
   matrix->dtype = tensor.dtype;
   matrix->reads_floats = format.reads_floats;
+  matrix->w8a8 = reads_w8a8() && !format.reads_floats;
   matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
   matrix->group_bytes = format.packed_group_bytes(tensor.row_length());
   const auto bytes = checked_mul(matrix->num_groups, matrix->group_bytes);
@@ -74,7 +75,7 @@ void GpuMatmul::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
   if (target.host != nullptr) return host_.pack_rows(rows, first_row, *target.host);
   CHECK(target.staging.size_bytes() == target.packed_bytes);
-  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(target.dtype)];
+  const kernels::FormatKernels& format = format_of(target.dtype);
   const std::int64_t k = target.row_length;
   pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
     const std::int64_t first = group * kRowsPerGroup;
@@ -144,6 +145,7 @@ void GpuMatmul::multiply(std::span<const GpuProduct> products) {
       device_.matmul(weight.dtype, {.weights = weight.packed + product.first_group * weight.group_bytes,
                                     .quantized = product.quantized,
                                     .x = product.x,
+                                    .w8a8 = weight.w8a8,
                                     .k = weight.row_length,
                                     .num_rows = num_outputs_of(product),
                                     .num_tokens = product.num_tokens,

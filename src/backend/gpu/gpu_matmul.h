@@ -21,8 +21,13 @@ namespace kvasir::backend {
 // Packs as the CPU does, by its kernel table. Borrows all that it is given. Thread safety: none.
 class GpuMatmul {
  public:
-  GpuMatmul(GpuDevice& device, const kernels::KernelTable& kernels, ThreadPool& pool, DeviceCopies& copies)
-      : device_(device), kernels_(kernels), pool_(pool), copies_(copies), host_(device, kernels, pool, Precision::kExact) {}
+  GpuMatmul(GpuDevice& device, const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision, DeviceCopies& copies)
+      : device_(device),
+        kernels_(kernels),
+        pool_(pool),
+        precision_(precision),
+        copies_(copies),
+        host_(device, kernels, pool, precision) {}
 
   // As Backend has them.
   void keep_layers(std::int32_t num_layers) { num_device_layers_ = num_layers; }
@@ -32,6 +37,8 @@ class GpuMatmul {
   Result<PackedSize> packed_size(const TensorView& tensor) const;
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix);
 
+  // Whether quantised rows are those of the fast mode.
+  bool reads_w8a8() const { return precision_ == Precision::kFast; }
   // Whether some matrix of that row length reads quantised rows.
   bool reads_quantized(std::int64_t row_length) const { return quantized_widths_.contains(row_length); }
 
@@ -51,10 +58,14 @@ class GpuMatmul {
   Status upload(std::span<const std::byte> packed, const TensorView& tensor, GpuMatrix& matrix);
   void scale_and_bias(const GpuProduct& product);
   GpuProduct product_of(const GpuActivation& in, std::int32_t num_rows, const MatmulOp& op);
+  const kernels::FormatKernels& format_of(DType dtype) const {
+    return (reads_w8a8() ? kernels_.w8a8_formats : kernels_.formats)[static_cast<std::size_t>(dtype)];
+  }
 
   GpuDevice& device_;
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
+  const Precision precision_;
   DeviceCopies& copies_;
   HostProducts host_;
   std::int32_t num_device_layers_ = std::numeric_limits<std::int32_t>::max();

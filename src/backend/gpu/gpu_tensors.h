@@ -25,6 +25,7 @@ class GpuMatrix final : public Matrix {
   DType dtype = DType::kF32;
   std::int64_t num_groups = 0, group_bytes = 0;
   bool reads_floats = false;
+  bool w8a8 = false;                  // in the fast mode's format
   AlignedBuffer staging;              // while rows are packed
   std::int64_t num_packed_rows = 0;   // of them
   const std::byte* packed = nullptr;  // of the device

@@ -94,8 +94,7 @@ std::vector<OpCase> make_w8a8_matmul_cases(const kernels::KernelTable& table) {
   const auto add = [&](DType dtype, std::int64_t k, std::int64_t rows, std::int32_t tokens, bool accumulate) {
     const auto seed = 5000 + static_cast<std::uint32_t>(cases.size());
     cases.push_back(make_case(
-        table,
-        {.dtype = dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed, .w8a8 = true},
+        table, {.dtype = dtype, .k = k, .num_rows = rows, .num_tokens = tokens, .seed = seed, .w8a8 = true},
         tokens <= kMaxMatvecTokens ? "matvec" : "matmul", accumulate));
   };
   for (const DTypeInfo& info : kDTypeInfos) {

@@ -43,11 +43,13 @@ OpCase make_quantize_case(const KernelTable& table, const QuantizeShape& shape) 
   for (std::int32_t t = 0; t < tokens; ++t) {
     std::copy_n(x.data() + t * k, k, row.data());
     if (is_normed) table.rms_norm(row.data(), weight.data(), 1e-5f, k, row.data());
-    is_usual.push_back((w8a8 ? table.quantize_row_w8a8 : table.quantize_row)(row.data(), k, t, tokens, quantized));
+    is_usual.push_back(
+        (w8a8 ? table.quantize_row_w8a8 : table.quantize_row)(row.data(), k, t, tokens, quantized));
   }
   OpCase result{.op = "quantize",
                 .name = "k " + std::to_string(k) + " tokens " + std::to_string(tokens) +
-                        (is_normed ? " normed" : "") + " seed " + std::to_string(seed) + (w8a8 ? " w8a8" : ""),
+                        (is_normed ? " normed" : "") + " seed " + std::to_string(seed) +
+                        (w8a8 ? " w8a8" : ""),
                 .numbers = {k, tokens, w8a8}};
   result.add_input(Floats(x));
   result.add_input(is_normed ? Floats(weight) : Floats());
@@ -186,8 +188,8 @@ std::vector<OpCase> make_quantize_cases(const KernelTable& table) {
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     std::mt19937 random(seed);
     const std::int64_t k = 32 * static_cast<std::int64_t>(1 + random() % (seed % 3 == 0 ? 40 : 9));
-    cases.push_back(make_quantize_case(table, {k, 1 + static_cast<std::int32_t>(random() % 20),
-                                               seed % 2 == 1 || seed == 6, false, seed}));
+    cases.push_back(make_quantize_case(
+        table, {k, 1 + static_cast<std::int32_t>(random() % 20), seed % 2 == 1 || seed == 6, false, seed}));
   }
   return cases;
 }

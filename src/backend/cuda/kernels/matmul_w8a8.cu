@@ -33,12 +33,15 @@ struct WarpPlace {
 KVASIR_DEVICE WarpPlace place_of_warp(const MatmulArgs& args) {
   const std::int64_t first = (std::int64_t{simt::block_index().x} * kWarps + simt::warp_index()) * kGroups,
                      all = (args.num_rows + kRows - 1) / kRows;
-  const std::int64_t first_token = std::int64_t{simt::block_index().y} * kTokens, left = args.num_tokens - first_token;
+  const std::int64_t first_token = std::int64_t{simt::block_index().y} * kTokens,
+                     left = args.num_tokens - first_token;
   return {first_token,
           static_cast<int>(left < kTokens ? left : kTokens),
           args.k / kActivationBlock,
           {first, first + 1 < all ? first + 1 : first},
-          first >= all ? 0 : first + 1 < all ? 2 : 1};
+          first >= all      ? 0
+          : first + 1 < all ? 2
+                            : 1};
 }
 
 // Activations of a stage, [block][token], and their outlier flags.
@@ -74,7 +77,8 @@ KVASIR_DEVICE void copy_span_stage(const MatmulArgs& args, const WarpPlace& at, 
   simt::async_commit();
 }
 
-KVASIR_DEVICE void load_block(const MatmulArgs& args, const WarpPlace& at, std::int64_t b, RawCodes (&raw)[kGroups]) {
+KVASIR_DEVICE void load_block(const MatmulArgs& args, const WarpPlace& at, std::int64_t b,
+                              RawCodes (&raw)[kGroups]) {
   if (b >= at.num_blocks) return;
   const int g = simt::lane_index() / 4, j = simt::lane_index() % 4;
   KVASIR_UNROLL
@@ -122,9 +126,11 @@ KVASIR_DEVICE void add_span_block(const MatmulArgs& args, const WarpPlace& at, c
 }
 
 // Adds a span, of which the blocks x are the last, to the float sums, and begins the next.
-KVASIR_DEVICE void add_span(const MatmulArgs& args, const WarpPlace& at, std::int64_t s, const ActivationBlock* x,
-                            std::int32_t (&dots)[kGroups][kMmas][4], float (&sums)[kGroups][kMmas][4]) {
-  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4, num_blocks = kernels::blocks_of_span(args.k, s);
+KVASIR_DEVICE void add_span(const MatmulArgs& args, const WarpPlace& at, std::int64_t s,
+                            const ActivationBlock* x, std::int32_t (&dots)[kGroups][kMmas][4],
+                            float (&sums)[kGroups][kMmas][4]) {
+  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4,
+            num_blocks = kernels::blocks_of_span(args.k, s);
   KVASIR_UNROLL
   for (int i = 0; i < kGroups; ++i) {
     const float* scales = span_scales(span_at(args.weights, args.k, at.groups[i], s), num_blocks);
@@ -144,7 +150,8 @@ KVASIR_DEVICE void add_span(const MatmulArgs& args, const WarpPlace& at, std::in
   }
 }
 
-KVASIR_DEVICE void store_span_sums(const MatmulArgs& args, const WarpPlace& at, const float (&sums)[kGroups][kMmas][4]) {
+KVASIR_DEVICE void store_span_sums(const MatmulArgs& args, const WarpPlace& at,
+                                   const float (&sums)[kGroups][kMmas][4]) {
   const int g = simt::lane_index() / 4, j = simt::lane_index() % 4;
   KVASIR_UNROLL
   for (int i = 0; i < kGroups; ++i) {

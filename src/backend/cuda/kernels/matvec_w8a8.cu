@@ -28,7 +28,8 @@ KVASIR_DEVICE SpanProduct* products_of(int buffer, int tokens) {
 KVASIR_DEVICE void load_span(const MatmulArgs& args, std::int64_t group, std::int64_t s,
                              RawCodes (&raw)[kBlocksPerSpan]) {
   if (s >= kernels::num_spans(args.k)) return;
-  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4, num_blocks = kernels::blocks_of_span(args.k, s);
+  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4,
+            num_blocks = kernels::blocks_of_span(args.k, s);
   const W8a8Span* span = span_at(args.weights, args.k, group, s);
   KVASIR_UNROLL
   for (int b = 0; b < kBlocksPerSpan; ++b) {
@@ -45,8 +46,8 @@ KVASIR_DEVICE std::uint32_t outlier_blocks(const TileView& x, std::int64_t first
 }
 
 // The integer sums of a span: two rows by two tokens a lane.
-KVASIR_DEVICE void dot_span(const RawCodes (&raw)[kBlocksPerSpan], const TileView& x, std::int64_t first, int num_blocks,
-                            std::int32_t (&dots)[4]) {
+KVASIR_DEVICE void dot_span(const RawCodes (&raw)[kBlocksPerSpan], const TileView& x, std::int64_t first,
+                            int num_blocks, std::int32_t (&dots)[4]) {
   const int g = simt::lane_index() / 4, j = simt::lane_index() % 4;
   const bool exists = g < x.width;
   const std::uint32_t with_outliers = outlier_blocks(x, first, num_blocks);
@@ -72,8 +73,10 @@ KVASIR_DEVICE void dot_span(const RawCodes (&raw)[kBlocksPerSpan], const TileVie
 
 // Writes the products of span s for this warp's place in the stage.
 KVASIR_DEVICE void multiply_span(const MatmulArgs& args, std::int64_t group, std::int64_t s,
-                                 const RawCodes (&raw)[kBlocksPerSpan], const TileView& x, SpanProduct* products) {
-  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4, num_blocks = kernels::blocks_of_span(args.k, s);
+                                 const RawCodes (&raw)[kBlocksPerSpan], const TileView& x,
+                                 SpanProduct* products) {
+  const int g = simt::lane_index() / 4, j = simt::lane_index() % 4,
+            num_blocks = kernels::blocks_of_span(args.k, s);
   const std::int64_t first = s * kBlocksPerSpan;
   const float* scales = span_scales(span_at(args.weights, args.k, group, s), num_blocks);
   const float of_rows[2] = {simt::load(scales + 2 * g), simt::load(scales + 2 * g + 1)};
@@ -93,7 +96,8 @@ KVASIR_KERNEL(kThreads)
 void matvec_w8a8_kernel(MatmulArgs args) {
   const std::int64_t group = simt::block_index().x, num_spans = kernels::num_spans(args.k);
   const TileView x = tile_view(args.quantized, args.k, 0, args.num_tokens);
-  const int tokens = args.num_tokens, token = simt::thread_index() / kRows, row = simt::thread_index() % kRows;
+  const int tokens = args.num_tokens, token = simt::thread_index() / kRows,
+            row = simt::thread_index() % kRows;
   RawCodes raw[kBlocksPerSpan] = {};
   load_span(args, group, simt::warp_index(), raw);
   float sum = 0.0f;
@@ -119,9 +123,9 @@ void matvec_w8a8_kernel(MatmulArgs args) {
 
 void matvec_w8a8(simt::Device& device, const MatmulArgs& args) {
   const auto groups = static_cast<std::uint32_t>((args.num_rows + kRows - 1) / kRows);
-  simt::launch<matvec_w8a8_kernel>(device, {groups}, kThreads,
-                                   2 * stage_products(args.num_tokens) * static_cast<std::int64_t>(sizeof(SpanProduct)),
-                                   args);
+  simt::launch<matvec_w8a8_kernel>(
+      device, {groups}, kThreads,
+      2 * stage_products(args.num_tokens) * static_cast<std::int64_t>(sizeof(SpanProduct)), args);
 }
 
 }  // namespace kvasir::cuda

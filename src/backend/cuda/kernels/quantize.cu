@@ -151,7 +151,8 @@ KVASIR_DEVICE HalfSums store_codes(const Column& to, std::int64_t b, int code) {
   const int lane = simt::lane_index(), outlier = kernels::outlier_code(code);
   const HalfSums sums = half_sums(code);
   const std::uint32_t lanes = simt::ballot(outlier != 0);
-  simt::store(&to.blocks[b * to.width].q[lane], static_cast<std::int8_t>(code - (1 << kOutlierShift) * outlier));
+  simt::store(&to.blocks[b * to.width].q[lane],
+              static_cast<std::int8_t>(code - (1 << kOutlierShift) * outlier));
   simt::store(&to.outliers[b * to.width].q[lane], static_cast<std::int8_t>(outlier));
   if (lane < to.num_flags) {
     std::uint32_t groups_of_4 = 0;
@@ -163,7 +164,8 @@ KVASIR_DEVICE HalfSums store_codes(const Column& to, std::int64_t b, int code) {
   return sums;
 }
 
-KVASIR_DEVICE void store_terms(ActivationBlock* block, float scale, const HalfSums& sums, std::int32_t offset) {
+KVASIR_DEVICE void store_terms(ActivationBlock* block, float scale, const HalfSums& sums,
+                               std::int32_t offset) {
   if (simt::lane_index() != 0) return;
   simt::store(&block->scale, scale);
   simt::store(&block->scaled_sum, scale * static_cast<float>(sums.low + sums.high));
@@ -189,7 +191,8 @@ KVASIR_DEVICE float largest_inlier(const float (&inputs)[kBlocks], float thresho
 
 // The first block has the offsets of all.
 template <int kBlocks>
-KVASIR_DEVICE void store_span(const Column& to, const BlockSpan& span, const float (&inputs)[kBlocks], float scale) {
+KVASIR_DEVICE void store_span(const Column& to, const BlockSpan& span, const float (&inputs)[kBlocks],
+                              float scale) {
   const float inverse = inverse_of_scale(scale);
   std::int32_t offset = 0;
   KVASIR_UNROLL
@@ -235,8 +238,8 @@ void quantize_kernel(QuantizeArgs args) {
 template <int kBlocks>
 void launch_quantize(simt::Device& device, const QuantizeArgs& args) {
   const std::int64_t floats = 4 + spans_of<kBlocks>(args.k) + (args.norm_weight == nullptr ? 0 : args.k);
-  simt::launch<quantize_kernel<kBlocks>>(device, {static_cast<std::uint32_t>(args.num_tokens)}, kThreads, 4 * floats,
-                                         args);
+  simt::launch<quantize_kernel<kBlocks>>(device, {static_cast<std::uint32_t>(args.num_tokens)}, kThreads,
+                                         4 * floats, args);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ struct W8a8Span {
   kernels::PackedBytes codes[kBlocksPerSpan];
 };
 
-KVASIR_DEVICE const W8a8Span* span_at(const void* weights, std::int64_t k, std::int64_t group, std::int64_t s) {
+KVASIR_DEVICE const W8a8Span* span_at(const void* weights, std::int64_t k, std::int64_t group,
+                                      std::int64_t s) {
   const auto* bytes = static_cast<const char*>(weights) + group * kernels::w8a8_group_bytes(k);
   return reinterpret_cast<const W8a8Span*>(bytes + kernels::span_offset_bytes(s));
 }
