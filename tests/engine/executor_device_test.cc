@@ -115,6 +115,10 @@ TEST(ExecutorDevice, SaysTheSameWithSomeLayersOfTheHost) {
       EXPECT_EQ((*executor)->model_info().notices.empty(), keeps_all);
       EXPECT_EQ(first_difference(device_answers(**executor, each), expected), "");
     }
+    const auto fast_cpu = load_on("cpu", each.model, {.fast = true});
+    const auto fast = load_on(kExecutor, each.model, {.gpu_layers = 1, .fast = true});
+    ASSERT_TRUE(fast_cpu && fast);
+    EXPECT_EQ(first_difference(device_answers(**fast, each), device_answers(**fast_cpu, each)), "");
   }
 }
 
