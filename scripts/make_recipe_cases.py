@@ -18,8 +18,10 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPES = ["Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS",
-           "MXFP4_MOE", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q2_0", "TQ2_0", "TQ1_0", "Q1_0", "F16", "BF16"]
-WITH_IMPORTANCE = ["Q5_0", "Q4_0", "IQ4_NL", "IQ4_XS", "Q2_K_S", "Q4_K_M"]
+           "MXFP4_MOE", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q2_0", "TQ2_0", "TQ1_0", "Q1_0", "F16", "BF16",
+           "IQ3_S", "IQ3_M"]
+WITH_IMPORTANCE = ["Q5_0", "Q4_0", "IQ4_NL", "IQ4_XS", "Q2_K_S", "Q4_K_M", "IQ3_S", "IQ3_M", "IQ3_XS", "IQ3_XXS",
+                   "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS"]
 # architecture, layers, heads, KV heads, experts, tied, hidden, feed-forward
 MODELS = [("llama", 9, 8, 2, 0, True, 256, 576), ("llama", 17, 4, 4, 0, False, 320, 512),
           ("qwen3moe", 8, 8, 4, 8, False, 256, 256), ("qwen3moe", 5, 8, 2, 16, False, 256, 64)]

@@ -77,7 +77,7 @@ class NearestLevel {
 class RowEncoder {
  public:
   RowEncoder(DType type, const InputGeometry& geometry)
-      : type_(type), geometry_(geometry), format_(*quant::fitted_format(type)), nearest_(format_.levels()), width_(geometry.width) {}
+      : type_(type), geometry_(geometry), format_(*quant::grid_format(type)), nearest_(format_.levels()), width_(geometry.width) {}
 
   // A few rows, [num_rows, width]; `losses`: of each, of what was written and of the nearest codes.
   void encode(const float* x, std::int64_t num_rows, std::byte* out, GptqResult* losses) {
@@ -155,7 +155,7 @@ class RowEncoder {
 
   const DType type_;
   const InputGeometry& geometry_;
-  const quant::FittedFormat& format_;
+  const quant::GridFormat& format_;
   const NearestLevel nearest_;
   const std::int64_t width_;
   std::vector<quant::SubGrid> grids_;

@@ -100,7 +100,7 @@ TEST(InverseFactor, SaysWhereThereIsNone) {
 }
 
 // A row as the paper has it, in float64 and with the whole inverse: after each column the inverse loses it.
-std::vector<int> textbook_codes(const InputGeometry& geometry, const std::vector<double>& h_inverse_factor, const quant::FittedFormat& format,
+std::vector<int> textbook_codes(const InputGeometry& geometry, const std::vector<double>& h_inverse_factor, const quant::GridFormat& format,
                                 const std::vector<quant::SubGrid>& grid, const std::vector<float>& x) {
   const std::int64_t n = geometry.width;
   std::vector<double> open(static_cast<std::size_t>(n));
@@ -132,7 +132,7 @@ TEST(Gptq, ChoosesTheCodesOfTheTextbook) {
   const auto geometry = geometry_of(gram_of(related_rows(1500, kWidth, 3), kWidth, pool), pool);
   ASSERT_TRUE(geometry);
   EXPECT_EQ(geometry->damping, 0.01);
-  const quant::FittedFormat& format = *quant::fitted_format(DType::kQ4_0);
+  const quant::GridFormat& format = *quant::grid_format(DType::kQ4_0);
   const std::vector<double> factor(geometry->factor.begin(), geometry->factor.end());
   std::size_t num_same = 0, num_all = 0;
   for (std::uint32_t seed = 0; seed < 8; ++seed) {

@@ -112,7 +112,7 @@ std::string_view name_of(Method method) {
   return "";
 }
 
-bool is_correctable(DType type) { return type != DType::kQ8_0 && quant::fitted_format(type) != nullptr; }
+bool is_correctable(DType type) { return type != DType::kQ8_0 && quant::grid_format(type) != nullptr; }
 
 double QuantizePlan::bits_per_weight() const {
   std::int64_t bytes = 0;

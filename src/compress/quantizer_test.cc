@@ -183,7 +183,7 @@ TEST(QuantizePlan, KeepsTensorsInTheTypesThatAreAskedFor) {
       EXPECT_EQ(name_of(tensor.choice.type), "F16");
     }
   }
-  for (const char* wrong : {"ffn_down", "ffn_down=Q9", "(=Q8_0", "ffn=IQ2_S"}) {
+  for (const char* wrong : {"ffn_down", "ffn_down=Q9", "(=Q8_0", "ffn=IQ1_S"}) {
     const auto refused = plan_quantization(file.source(), file.entries(), {.type = "Q4_0", .keep = {wrong}}, {});
     ASSERT_FALSE(refused) << wrong;
     EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);

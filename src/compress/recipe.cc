@@ -26,7 +26,10 @@ constexpr auto kRecipes = std::to_array<Recipe>({
     {"MXFP4_MOE", 38, DType::kMXFP4}, {"NVFP4", 39, DType::kNVFP4},  {"Q3_K_L", 13, DType::kQ3_K},
     {"Q3_K_M", 12, DType::kQ3_K},   {"Q3_K_S", 11, DType::kQ3_K},    {"Q2_K", 10, DType::kQ2_K},
     {"Q2_K_S", 21, DType::kQ2_K},   {"Q2_0", 41, DType::kQ2_0},      {"TQ2_0", 37, DType::kTQ2_0},
-    {"TQ1_0", 36, DType::kTQ1_0},   {"Q1_0", 40, DType::kQ1_0},
+    {"TQ1_0", 36, DType::kTQ1_0},   {"Q1_0", 40, DType::kQ1_0},      {"IQ3_S", 26, DType::kIQ3_S},
+    {"IQ3_M", 27, DType::kIQ3_S},   {"IQ3_XS", 22, DType::kIQ3_S},   {"IQ3_XXS", 23, DType::kIQ3_XXS},
+    {"IQ2_XS", 20, DType::kIQ2_XS}, {"IQ2_S", 28, DType::kIQ2_XS},   {"IQ2_M", 29, DType::kIQ2_S},
+    {"IQ2_XXS", 19, DType::kIQ2_XXS},
 });
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"Q5_K", "Q5_K_M"}, {"Q4_K", "Q4_K_M"}, {"Q3_K", "Q3_K_M"}, {"MXFP4", "MXFP4_MOE"}};
@@ -60,12 +63,16 @@ class TypeChooser {
     const Role role = role_of(tensor.name);
     if (role == Role::kOutput || (model_.is_tied && role == Role::kEmbedding)) return head(tensor);
     if (is("MXFP4_MOE")) return tensor.shape[2] > 1 ? DType::kMXFP4 : DType::kQ8_0;
+    if (role == Role::kEmbedding) return embedding();
+    if (is_iq2()) return of_iq2(role);
     switch (role) {
-      case Role::kEmbedding: return is("TQ1_0") || is("TQ2_0") || is("Q2_0") ? DType::kQ4_K : recipe_.base;
       case Role::kV:
       case Role::kQkv: return value(num_values_++);
-      case Role::kK: return model_.num_experts == 8 ? DType::kQ8_0 : recipe_.base;
+      case Role::kK: return model_.num_experts == 8 ? DType::kQ8_0 : query_or_key();
+      case Role::kQ: return query_or_key();
       case Role::kDown: return down(layer_or(tensor, num_downs_++));
+      case Role::kGate: return gate_or_up(layer_or(tensor, num_gates_++));
+      case Role::kUp: return gate_or_up(layer_or(tensor, num_ups_++));
       case Role::kAttnOutput: return attention_output();
       default: return recipe_.base;
     }
@@ -74,6 +81,39 @@ class TypeChooser {
  private:
   bool is(std::string_view name) const { return recipe_.name == name; }
   bool is_gqa() const { return model_.num_heads_per_kv_head >= 4; }
+  bool is_iq2() const { return recipe_.name.starts_with("IQ2"); }
+  bool is_larger_iq2() const { return is("IQ2_S") || is("IQ2_M"); }
+
+  DType embedding() const {
+    if (is("TQ1_0") || is("TQ2_0") || is("Q2_0")) return DType::kQ4_K;
+    if (is("IQ3_XXS")) return DType::kIQ3_S;
+    if (is_iq2()) return is_larger_iq2() ? DType::kIQ3_S : DType::kQ2_K;
+    return recipe_.base;
+  }
+
+  DType of_iq2(Role role) {
+    const DType raised = is_larger_iq2() ? DType::kIQ3_S : DType::kQ2_K;
+    switch (role) {
+      case Role::kV:
+      case Role::kQkv: return is_gqa() || model_.num_experts >= 4 ? DType::kQ4_K : raised;
+      case Role::kK: return model_.num_experts == 8 ? DType::kQ4_K : recipe_.base;
+      case Role::kDown: return num_downs_++ < model_.num_layers / 8 ? raised : recipe_.base;
+      case Role::kAttnOutput:
+        if (model_.num_experts == 8) return DType::kQ5_K;
+        return is_larger_iq2() ? DType::kIQ3_S : recipe_.base;
+      default: return recipe_.base;
+    }
+  }
+
+  DType query_or_key() const {
+    if (is("IQ3_XS")) return DType::kIQ3_XXS;
+    return is("IQ3_XXS") ? DType::kIQ2_S : recipe_.base;
+  }
+
+  DType gate_or_up(std::int32_t layer) const {
+    const bool is_inner = layer >= model_.num_layers / 8 && layer < 7 * model_.num_layers / 8;
+    return is("IQ3_XS") && is_inner ? DType::kIQ3_XXS : recipe_.base;
+  }
 
   std::int32_t layer_or(const TensorView& tensor, std::int32_t count) const {
     return model_.num_experts > 1 ? layer_of_tensor(tensor.name) : count;
@@ -81,6 +121,7 @@ class TypeChooser {
 
   DType head(const TensorView& tensor) const {
     if (is("MXFP4_MOE") || tensor.row_length() % info_of(recipe_.base).block_elements != 0) return DType::kQ8_0;
+    if (is_iq2() || is("IQ3_XXS")) return DType::kQ5_K;
     return recipe_.base == DType::kQ8_0 ? DType::kQ8_0 : DType::kQ6_K;
   }
 
@@ -90,6 +131,10 @@ class TypeChooser {
     if (is("Q2_K")) {
       type = is_gqa() ? DType::kQ4_K : DType::kQ3_K;
     } else if (is("Q2_K_S") && is_gqa()) {
+      type = DType::kQ4_K;
+    } else if (is("IQ3_XXS")) {
+      type = is_gqa() ? DType::kQ4_K : (model_.has_importance ? DType::kIQ3_XXS : DType::kIQ3_S);
+    } else if (is("IQ3_M") || ((is("IQ3_XS") || is("IQ3_S")) && is_gqa())) {
       type = DType::kQ4_K;
     } else if (is("Q3_K_M")) {
       type = index < 2 ? DType::kQ5_K : DType::kQ4_K;
@@ -111,6 +156,8 @@ class TypeChooser {
     const bool is_falcon = model_.architecture == "falcon";
     if (is("Q2_K")) return DType::kQ3_K;
     if (is("Q2_K_S")) return layer < count / 8 ? DType::kQ4_K : recipe_.base;
+    if (is("IQ3_XXS") && !model_.has_importance) return layer < count / 8 ? DType::kQ4_K : DType::kQ3_K;
+    if (is("IQ3_M") && (layer < count / 8 || (model_.num_experts == 8 && gets_more_bits(layer, count)))) return DType::kQ4_K;
     if (is("Q3_K_M")) {
       if (layer < count / 16) return DType::kQ5_K;
       return !is_falcon || gets_more_bits(layer, count) ? DType::kQ4_K : DType::kQ3_K;
@@ -132,11 +179,13 @@ class TypeChooser {
   DType attention_output() const {
     if (model_.architecture == "falcon") return is("Q3_K_L") ? DType::kQ4_K : recipe_.base;
     if (model_.num_experts == 8) {
-      constexpr std::string_view kRaised[] = {"Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS", "Q4_K_S", "Q4_K_M"};
+      constexpr std::string_view kRaised[] = {"Q2_K",   "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS", "Q4_K_S",
+                                              "Q4_K_M", "IQ3_XS", "IQ3_XXS", "IQ3_S", "IQ3_M"};
       return std::ranges::find(kRaised, recipe_.name) != std::end(kRaised) ? DType::kQ5_K : recipe_.base;
     }
     if (is("Q2_K")) return DType::kQ3_K;
-    if (is("Q3_K_M")) return DType::kQ4_K;
+    if (is("IQ3_XXS")) return DType::kIQ3_S;
+    if (is("Q3_K_M") || is("IQ3_M")) return DType::kQ4_K;
     if (is("Q3_K_L")) return DType::kQ5_K;
     return recipe_.base;
   }
@@ -156,7 +205,7 @@ class TypeChooser {
   const Recipe& recipe_;
   const RecipeModel& model_;
   std::int32_t total_values_ = 0;
-  std::int32_t num_values_ = 0, num_downs_ = 0;
+  std::int32_t num_values_ = 0, num_downs_ = 0, num_gates_ = 0, num_ups_ = 0;
 };
 
 }  // namespace
@@ -197,6 +246,11 @@ TypeChoice fitting(DType wanted, std::int64_t row_length) {
   if (fits(wanted)) return {.type = wanted, .wanted = wanted};
   DType type = DType::kF16;
   switch (wanted) {
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ3_XXS:
+    case DType::kIQ3_S:
     case DType::kIQ4_XS: type = DType::kIQ4_NL; break;
     case DType::kQ2_0:
     case DType::kQ1_0:

@@ -53,13 +53,18 @@ double error_of(const std::vector<float>& x, const std::vector<float>& y, const 
   return sum;
 }
 
+constexpr DType kCodebooks[] = {DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS, DType::kIQ3_S};
+
 class Fit : public testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Formats, Fit, testing::ValuesIn(kAll),
-                         [](const auto& each) { return std::string(name_of(each.param)); });
+class FitToGrid : public Fit {};  // codes are of one number each
+const auto kName = [](const auto& each) { return std::string(name_of(each.param)); };
+INSTANTIATE_TEST_SUITE_P(Formats, Fit, testing::ValuesIn(kAll), kName);
+INSTANTIATE_TEST_SUITE_P(Codebooks, Fit, testing::ValuesIn(kCodebooks), kName);
+INSTANTIATE_TEST_SUITE_P(Formats, FitToGrid, testing::ValuesIn(kAll), kName);
 
 // The decoder's numbers are the grid's: value = scale * level + offset, with the codes that were put.
-TEST_P(Fit, GridAndCodesAreWhatTheDecoderReads) {
-  const FittedFormat& format = *fitted_format(GetParam());
+TEST_P(FitToGrid, GridAndCodesAreWhatTheDecoderReads) {
+  const GridFormat& format = *grid_format(GetParam());
   constexpr std::size_t kCount = 256 * 8;
   const std::vector<float> x = random_floats(kCount, 1);
   std::vector<std::byte> row = fit(GetParam(), x);
@@ -76,9 +81,9 @@ TEST_P(Fit, GridAndCodesAreWhatTheDecoderReads) {
   }
 }
 
-TEST_P(Fit, ChoosesTheNearestLevelOfItsScales) {
+TEST_P(FitToGrid, ChoosesTheNearestLevelOfItsScales) {
   if (GetParam() == DType::kQ8_0) return;  // rounds before its scale is rounded, as the reference does
-  const FittedFormat& format = *fitted_format(GetParam());
+  const GridFormat& format = *grid_format(GetParam());
   constexpr std::size_t kCount = 256 * 8;
   const std::vector<float> x = random_floats(kCount, 3);
   const std::vector<std::byte> row = fit(GetParam(), x);
@@ -115,7 +120,7 @@ TEST_P(Fit, TakesWhatIsOdd) {
 }
 
 // The weighted squared error of a scale's nearest codes.
-double error_at(const std::vector<float>& x, const std::vector<float>& w, const FittedFormat& format, double scale) {
+double error_at(const std::vector<float>& x, const std::vector<float>& w, const GridFormat& format, double scale) {
   double error = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     double least = INFINITY;
@@ -128,7 +133,7 @@ double error_at(const std::vector<float>& x, const std::vector<float>& w, const 
 // Beside the best of some thousand scales.
 TEST(FitOneScale, IsNearTheBestThereIs) {
   for (const DType dtype : {DType::kQ4_0, DType::kQ5_0, DType::kIQ4_NL}) {
-    const FittedFormat& format = *fitted_format(dtype);
+    const GridFormat& format = *grid_format(dtype);
     double found = 0.0, best = 0.0;
     for (std::uint32_t seed = 0; seed < 40; ++seed) {
       const std::vector<float> x = random_floats(32, 100 + seed), w = random_importance(32, 200 + seed);
@@ -183,7 +188,7 @@ TEST(Fit, ErrorsFallWithTheBits) {
 }
 
 TEST(Fit, KnowsNoEncoderOfTypesThatAreOnlyRead) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kIQ2_S}) EXPECT_EQ(fitted_format(dtype), nullptr);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) EXPECT_EQ(fitted_format(dtype), nullptr);
 }
 
 }  // namespace

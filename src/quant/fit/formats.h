@@ -10,7 +10,7 @@ namespace kvasir::quant {
 
 // What the formats of every kind share: blocks whose codes Layout::put_codes() writes.
 template <class Layout>
-class BlockFormat : public FittedFormat {
+class BlockFormat : public GridFormat {
  public:
   void put_codes(const std::uint8_t* indices, std::int64_t num_elements, std::byte* row) const final {
     using Format = typename Layout::Format;
@@ -23,7 +23,8 @@ class BlockFormat : public FittedFormat {
 };
 
 // Null for types of another kind.
-const FittedFormat* short_block_format(DType dtype);
-const FittedFormat* super_block_format(DType dtype);
+const GridFormat* short_block_format(DType dtype);
+const GridFormat* super_block_format(DType dtype);
+const FittedFormat* codebook_format(DType dtype);
 
 }  // namespace kvasir::quant

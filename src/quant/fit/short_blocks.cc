@@ -243,7 +243,7 @@ class ScaleMinFormat final : public BlockFormat<Layout> {
 };
 
 // As the reference rounds it, with the largest magnitude at 127: files of this type are the same whoever makes them.
-class Q8_0Format final : public FittedFormat {
+class Q8_0Format final : public GridFormat {
   static constexpr int kElements = Q8_0::kBlockElements;
 
  public:
@@ -276,7 +276,7 @@ class Q8_0Format final : public FittedFormat {
 
 }  // namespace
 
-const FittedFormat* short_block_format(DType dtype) {
+const GridFormat* short_block_format(DType dtype) {
   static const Q8_0Format q8_0;
   static const OneScaleFormat<Q4_0Layout> q4_0;
   static const OneScaleFormat<Q5_0Layout> q5_0;

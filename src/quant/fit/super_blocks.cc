@@ -436,7 +436,7 @@ class SuperScaleMinFormat final : public BlockFormat<Layout> {
 
 }  // namespace
 
-const FittedFormat* super_block_format(DType dtype) {
+const GridFormat* super_block_format(DType dtype) {
   static const SuperScaleMinFormat<Q2_KLayout> q2_k;
   static const SuperScaleFormat<Q3_KLayout> q3_k;
   static const SuperScaleMinFormat<Q4_KLayout> q4_k;
