@@ -28,6 +28,11 @@ struct SamplingParams {
   std::optional<std::int32_t> max_tokens;  // nothing: as many as the context holds; 0: only the prompt
   std::int32_t min_tokens = 0;             // end-of-generation and stops are held off until then
   bool ignore_eos = false;
+  // Above 0: the n best answers that a beam search of that width finds, the best first, instead of n that are drawn. Summed
+  // log-probabilities after bias and penalties count, over length ^ length_penalty; temperature and what cuts the
+  // distribution do not. Answers come whole. At least n.
+  std::int32_t beam_width = 0;
+  float length_penalty = 1.0f;
   std::vector<std::string> stop;  // strings, matched across token edges
   std::vector<TokenId> stop_token_ids;
   bool include_stop_str_in_output = false;

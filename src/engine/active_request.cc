@@ -1,5 +1,6 @@
 #include "engine/active_request.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -56,16 +57,32 @@ bool ActiveChoice::append_text(TokenId token, RequestOutput& output) {
   return true;
 }
 
+void begin_beam_search(ActiveRequest& active) {
+  SamplingParams& params = active.request.sampling;
+  if (params.beam_width == 0) return;
+  const std::int32_t num_candidates = BeamSearch::num_candidates(params.beam_width, active.stop_tokens.size());
+  active.beams.emplace(BeamSearch::Settings{.width = params.beam_width,
+                                            .length_penalty = params.length_penalty,
+                                            .max_tokens = *params.max_tokens,
+                                            .min_tokens = params.min_tokens,
+                                            .ends = active.stop_tokens,
+                                            .num_logprobs = params.logprobs});
+  params.temperature = 0.0f;
+  params.logprobs = std::max(num_candidates, params.logprobs.value_or(0));
+  active.takes_drafts = active.takes_forced_runs = false;
+}
+
 sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,
                                         std::int32_t expected_cached_tokens, sched::TimePoint now) {
   const Request& request = active.request;
   const SamplingParams& params = request.sampling;
   kv::KvPolicySettings kv_policy = policy_settings(request.kv);
   if (active.adapter != nullptr) kv_policy.weights_version = active.adapter->version;
+  if (active.beams) eos_token_ids = {};  // the search ends its beams itself
   return {
       .request_id = active.id,
       .prompt_token_ids = request.prompt_token_ids,
-      .num_choices = params.n,
+      .num_choices = std::max(params.n, params.beam_width),
       .priority = request.priority,
       .tenant = request.tenant,
       .cache_namespace = request.cache_namespace,
@@ -76,7 +93,7 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
       .want_prompt_logits = params.prompt_logprobs.has_value() ||
                             static_cast<bool>(request.logits_observer) || request.pooling != Pooling::kNone,
       .stop = {.eos_token_ids = {eos_token_ids.begin(), eos_token_ids.end()},
-               .stop_token_ids = params.stop_token_ids,
+               .stop_token_ids = active.beams ? std::vector<TokenId>() : params.stop_token_ids,
                .max_tokens = *params.max_tokens,
                .min_tokens = params.min_tokens},
       .start_deadline = start_deadline_of(request, now),

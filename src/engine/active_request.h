@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/adapter_set.h"
+#include "engine/beam_search.h"
 #include "engine/guided_choice.h"
 #include "engine/output_processor.h"
 #include "grammar/bitmask.h"
@@ -31,6 +32,7 @@ struct ActiveChoice {
   std::int32_t completion_tokens = 0;
   KvUsage kv;
   bool finished = false;
+  bool has_left = false;  // a beam whose sequence has ended, and whose answer comes later
 
  private:
   bool append_text(TokenId token, RequestOutput& output);
@@ -55,6 +57,8 @@ struct ActiveRequest {
   std::int32_t num_drafts = 0, num_drafts_accepted = 0;
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
+  std::optional<BeamSearch> beams;                 // with SamplingParams::beam_width; a choice is a slot
+  std::int32_t num_search_tokens = 0;              // that beams have run
   std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling
   kv::BytesUse kv_bytes;                           // of the choice that had news last
   std::int32_t cached_tokens = 0;
@@ -68,6 +72,9 @@ struct ActiveRequest {
     return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};
   }
 };
+
+// Of a request that asks for one, whose sampling then becomes what its beams need: their likeliest tokens.
+void begin_beam_search(ActiveRequest& active);
 
 // As the scheduler takes it. `eos_token_ids` are those that end this request.
 sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,

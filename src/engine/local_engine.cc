@@ -12,6 +12,7 @@
 #include "base/process_memory.h"
 #include "engine/engine_counters.h"
 #include "engine/engine_snapshot.h"
+#include "engine/kv_params.h"
 #include "engine/model_info.h"
 #include "engine/part_configs.h"
 #include "engine/request_check.h"
@@ -282,12 +283,14 @@ void LocalEngine::start_request(Arrival arrival) {
     request.stop_tokens = loaded_.tokenizer->vocab().end_of_generation();
   }
   const auto now = Clock::now();
-  auto sequence = sequence_request(request, request.stop_tokens, arrival.expected_cached_tokens, now);
+  const std::vector<TokenId> eos_token_ids = request.stop_tokens;
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   // The drops of a lossy policy depend on the steps in which tokens are computed.
-  request.takes_forced_runs = !sequence.kv_policy.is_lossy();
+  request.takes_forced_runs = !policy_settings(request.request.kv).is_lossy();
   request.takes_drafts = request.takes_forced_runs && request.request.speculates;
+  begin_beam_search(request);
+  auto sequence = sequence_request(request, eos_token_ids, arrival.expected_cached_tokens, now);
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -295,9 +298,9 @@ void LocalEngine::start_request(Arrival arrival) {
         static_cast<std::int32_t>(request.request.prompt_token_ids.size()));
   }
   request.allowed_tokens = allowed_tokens_of(params, loaded_.info.vocab_size);
-  request.choices.resize(static_cast<std::size_t>(params.n));
-  request.num_unfinished = params.n;
-  adapter_uses_.begin(request.adapter.get(), params.n);
+  request.choices.resize(static_cast<std::size_t>(std::max(params.n, params.beam_width)));
+  request.num_unfinished = static_cast<std::int32_t>(request.choices.size());
+  adapter_uses_.begin(request.adapter.get(), request.num_unfinished);
   for (ActiveChoice& choice : request.choices) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
@@ -316,6 +319,7 @@ void LocalEngine::start_request(Arrival arrival) {
   }
   request.first_sequence = *first;
   for (std::size_t i = 0; i < request.choices.size(); ++i) streams_[request.sequence(i)] = {&request, i};
+  begin_beams(request);
 }
 
 void LocalEngine::cancel_request(RequestId id) {
@@ -326,8 +330,7 @@ void LocalEngine::cancel_request(RequestId id) {
 }
 
 void LocalEngine::end_request(ActiveRequest& request, FinishReason reason, const std::optional<Error>& error) {
-  const std::size_t num_choices = request.choices.size();
-  for (std::size_t i = 0; i < num_choices; ++i) {
+  for (std::size_t i = request.choices.size(); i-- > 0;) {  // those that nobody is told of come first
     if (request.choices[i].finished) continue;
     scheduler_.finish(request.sequence(i));
     const bool is_last = request.num_unfinished == 1;
@@ -351,7 +354,10 @@ void LocalEngine::step() {
   const auto begin = Clock::now();
   const sched::SchedulerOutput& output = scheduler_.schedule(begin);
   end_expired(output);
-  if (output.empty()) return;
+  if (output.empty()) {
+    yield_held_beams();
+    return;
+  }
   counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_.held_bytes());
   build_tasks(output);
   draft_steps_.begin_step(output);
@@ -367,9 +373,15 @@ void LocalEngine::step() {
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
-    draft_steps_.advance(update, runner_.sampled().num_tokens[i], scheduler_, *streams_.at(update.id).request);
+    ActiveRequest& request = *streams_.at(update.id).request;
+    if (request.beams) {
+      take_proposals(update);
+      continue;
+    }
+    draft_steps_.advance(update, runner_.sampled().num_tokens[i], scheduler_, request);
     emit_update(update, results[i]);
   }
+  advance_beams();
   draft_steps_.end_step(std::chrono::duration<double, std::milli>(end - begin).count(), scheduler_, counters_);
   count_step(counters_, std::ssize(scheduled_), std::chrono::duration<double>(end - begin).count());
   if (!lost.empty()) end_lost();

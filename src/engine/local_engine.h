@@ -101,6 +101,11 @@ class LocalEngine final : public Engine {
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
   void publish_stats();
+  void begin_beams(ActiveRequest& request);
+  void take_proposals(const sched::SequenceUpdate& update);
+  void advance_beams();
+  void end_beams(ActiveRequest& request);
+  void yield_held_beams();
 
   const EngineConfig config_;
   LoadedModel loaded_;
@@ -120,6 +125,7 @@ class LocalEngine final : public Engine {
   std::unique_ptr<DraftModel> draft_model_;
   DraftSteps draft_steps_;
   AdapterUses adapter_uses_;
+  std::vector<ActiveRequest*> ready_beams_;  // whose beams have all proposed in this step
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
   std::vector<std::string>

@@ -28,10 +28,16 @@ void LocalEngine::finish_failed(const sched::SchedulerOutput& output,
     if (results[i].error) failures.push_back({id, *results[i].error});
   }
   for (Failure& failure : failures) {
-    const Stream stream = streams_.at(failure.id);
+    const auto found = streams_.find(failure.id);
+    if (found == streams_.end()) continue;  // its request has ended with another beam
+    const Stream stream = found->second;
     scheduler_.finish(failure.id);
     if (!std::exchange(stream.request->has_failed, true)) ++counters_.num_requests_failed;
-    emit_end(*stream.request, stream.choice, FinishReason::kError, std::move(failure.error));
+    if (stream.request->beams) {  // the others would wait for it
+      end_request(*stream.request, FinishReason::kError, failure.error);
+    } else {
+      emit_end(*stream.request, stream.choice, FinishReason::kError, std::move(failure.error));
+    }
   }
 }
 
@@ -94,6 +100,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     output.usage.kv += c.kv;
   }
   output.usage.draft_tokens = request.num_drafts;
+  output.usage.search_tokens = request.num_search_tokens;
   output.usage.draft_tokens_accepted = request.num_drafts_accepted;
   output.usage.had_prediction = !request.request.predicted_token_ids.empty();
   output.cost = request.cost;
@@ -107,7 +114,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     output.request_finished = --request.num_unfinished == 0;
   }
   const bool request_finished = output.request_finished;
-  request.sink(std::move(output));
+  if (static_cast<std::int32_t>(choice) < request.request.sampling.n) request.sink(std::move(output));
   if (!request_finished) return;
   delivered_.push_back(std::move(request.request.tenant));
   requests_.erase(static_cast<std::uint64_t>(id));

@@ -73,6 +73,18 @@ Status check_pooling(const Request& request, const ModelInfo& info) {
   return {};
 }
 
+Status check_beams(const Request& request) {
+  if (request.sampling.beam_width == 0) return {};
+  if (request.guide) {
+    return make_error(ErrorKind::kUsage, "use_beam_search: a guide follows one text, so it does not go with beams", "use_beam_search");
+  }
+  if (is_compressed(request.kv)) {
+    return make_error(ErrorKind::kUsage, "use_beam_search: beams share their KV as it is computed, so no kv_policy goes with them",
+                      "use_beam_search");
+  }
+  return {};
+}
+
 }  // namespace
 
 void apply_engine_defaults(Request& request, const EngineConfig& config, const ModelInfo& info) {
@@ -101,6 +113,7 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
                       "kv_policy");
   }
   KVASIR_CHECKED(check_pooling(request, info));
+  KVASIR_CHECKED(check_beams(request));
   if (request.guide && request.sampling.max_tokens == 0) {
     return make_error(ErrorKind::kUsage, "max_tokens: must be at least 1 for an answer under a guide, is 0", "max_tokens");
   }

@@ -133,6 +133,15 @@ std::int32_t KvCacheManager::share_prefix(const SequenceKv& from, SequenceKv& to
   return num_blocks * kTokensPerBlock;
 }
 
+std::int32_t KvCacheManager::fork(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens) {
+  const std::int32_t num_shared = share_prefix(from, to, num_tokens);
+  const std::int32_t num_full = num_tokens / kTokensPerBlock * kTokensPerBlock;
+  if (num_shared != num_full || num_tokens == num_full || !allocate(to, num_tokens)) return num_shared;
+  const std::int32_t last = num_full / kTokensPerBlock;
+  for (std::int32_t g = 0; g < num_groups(); ++g) blocks_.cells().copy(g, from.table(g)[last], to.table(g)[last]);
+  return num_tokens;
+}
+
 // References the first blocks of another sequence, as far as the next token still sees them.
 template <class BlockOf>
 void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {

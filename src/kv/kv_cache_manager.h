@@ -68,6 +68,11 @@ class KvCacheManager {
   // fresh.
   std::int32_t share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens);
 
+  // Gives `to` the KV of the first `num_tokens` that `from` holds: shares its full blocks and has the last one copied with
+  // the conversions to come. Returns how many tokens `to` has: a multiple of 16 where there is no room for that copy, 0 as
+  // share_prefix(). Requires: `to` is fresh; no policy acts on either.
+  std::int32_t fork(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens);
+
   // Makes room for the KV of positions below `num_tokens` in every group. False, and `kv` unchanged, when a
   // pool or the memory is exhausted: the scheduler preempts, no error is logged.
   bool allocate(SequenceKv& kv, std::int32_t num_tokens);

@@ -11,6 +11,7 @@ namespace kvasir {
 namespace {
 
 constexpr float kMaxBias = 100.0f;
+constexpr std::int32_t kMaxBeams = 64;
 
 std::unexpected<Error> out_of_range(const char* field, const std::string& range, const std::string& value) {
   return make_error(ErrorKind::kUsage, fmt::format("{} must be {}, got {}", field, range, value), field);
@@ -81,6 +82,15 @@ Status check_stops(const SamplingParams& params, std::int32_t vocab_size) {
   return {};
 }
 
+Status check_beams(const SamplingParams& params) {
+  KVASIR_CHECKED(check_range("beam_width", params.beam_width, 0, kMaxBeams));
+  if (params.beam_width == 0) return {};
+  KVASIR_CHECKED(check_range("length_penalty", params.length_penalty, -10.0f, 10.0f));
+  KVASIR_CHECKED(check_range("beam_width", params.beam_width, params.n, kMaxBeams));
+  if (params.max_tokens && *params.max_tokens == 0) return out_of_range("max_tokens", "1 or greater for beams", "0");
+  return {};
+}
+
 Status check_lengths(const SamplingParams& params) {
   KVASIR_CHECKED(check_range("n", params.n, 1, kMaxChoices));
   if (params.max_tokens && *params.max_tokens < 0) {
@@ -102,6 +112,7 @@ Status validate(const SamplingParams& params, std::int32_t vocab_size) {
   KVASIR_CHECKED(check_logit_bias(params, vocab_size));
   KVASIR_CHECKED(check_lengths(params));
   KVASIR_CHECKED(check_stops(params, vocab_size));
+  KVASIR_CHECKED(check_beams(params));
   if (params.logprobs) KVASIR_CHECKED(check_range("logprobs", *params.logprobs, 0, kMaxLogprobs));
   if (params.prompt_logprobs) {
     KVASIR_CHECKED(check_range("prompt_logprobs", *params.prompt_logprobs, 0, kMaxLogprobs));

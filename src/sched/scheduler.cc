@@ -295,12 +295,16 @@ void Scheduler::schedule_chunk(Sequence& sequence, StepBudget& budget) {
   }
 }
 
+kv::SequenceKv Scheduler::open_kv(const Sequence& sequence) {
+  const auto prompt = std::span(sequence.token_ids).first(static_cast<std::size_t>(sequence.num_prompt_tokens));
+  kv::SequenceKv kv = kv_.open({sequence.cache_namespace, sequence.account->name, prompt}, sequence.use_prefix_cache,
+                               expected_tokens(sequence), sequence.kv_policy);
+  kv.holder = sequence.kv_holder();
+  return kv;
+}
+
 bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
-  const auto prompt = std::span(sequence.token_ids)
-                          .first(static_cast<std::size_t>(sequence.num_prompt_tokens));
-  sequence.kv = kv_.open({sequence.cache_namespace, sequence.account->name, prompt},
-                         sequence.use_prefix_cache, expected_tokens(sequence), sequence.kv_policy);
-  sequence.kv.holder = sequence.kv_holder();
+  sequence.kv = open_kv(sequence);
   const std::int32_t num_cached = take_cached_prefix(sequence, running_, kv_);
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
     kv_.free(sequence.kv);

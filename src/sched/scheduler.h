@@ -88,6 +88,14 @@ class Scheduler {
   void hold(SequenceId id);
   void release(SequenceId id);
 
+  // Another newest token, which no step has run. Between update() and schedule().
+  void set_last_token(SequenceId id, TokenId token);
+  // `to` goes on as `from` does, but for its newest token: the tokens, and the KV as far as there is room for a copy of its
+  // last block. The KV that `to` had is given up. Of one request without a policy; between update() and schedule().
+  void fork(SequenceId from, SequenceId to, TokenId token);
+  // Gives up the seat and the KV of a sequence that runs; it takes its turn again. Between update() and schedule().
+  void yield(SequenceId id);
+
   bool has_unfinished() const { return !sequences_.empty(); }
   // False: nothing runs until a sequence is added, released or finished.
   bool has_runnable() const { return num_held_ < sequences_.size() && !is_blocked_; }
@@ -124,6 +132,7 @@ class Scheduler {
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);
   void mark_running(Sequence& sequence);
+  kv::SequenceKv open_kv(const Sequence& sequence);
   bool make_room(Sequence& sequence, std::int32_t num_tokens);
   void keep_exact(Sequence& sequence);
   void preempt(Sequence& sequence);

@@ -1,7 +1,6 @@
 #include "search/methods.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -82,99 +81,12 @@ Result<SearchAnswer> vote(Sampler& sampler, const Question& question, const Meth
   return answer_of(chosen, sampler.num_tokens() - before, static_cast<std::int32_t>(ballot.num_votes()));
 }
 
-namespace {
-
-struct Beam {
-  std::vector<TokenId> token_ids;
-  std::string text;
-  double logprob = 0.0;
-};
-
-double beam_score(const Beam& beam, double length_penalty) {
-  return beam.logprob / std::pow(static_cast<double>(std::max<std::size_t>(1, beam.token_ids.size())), length_penalty);
-}
-
-class BeamSearch {
- public:
-  BeamSearch(Sampler& sampler, const MethodOptions& options, std::vector<TokenId> prompt)
-      : sampler_(sampler), options_(options), prompt_(std::move(prompt)), width_(static_cast<std::size_t>(options.budget)) {}
-
-  Result<Beam> run() {
-    std::vector<Beam> open = {{}};
-    for (std::int32_t step = 0; step < options_.max_tokens && !open.empty(); ++step) {
-      KVASIR_TRY(std::vector<Beam> candidates, expand(open));
-      keep_best(std::move(candidates), open);
-      if (finished_.size() >= width_ && !can_win(open)) break;
-    }
-    for (Beam& beam : open) finish(std::move(beam));
-    return finished_.front();
-  }
-
- private:
-  // Of each beam the likeliest continuations, twice as many as there are beams.
-  Result<std::vector<Beam>> expand(const std::vector<Beam>& open) {
-    std::vector<Beam> candidates;
-    for (const Beam& beam : open) {
-      std::vector<TokenId> tokens = prompt_;
-      tokens.insert(tokens.end(), beam.token_ids.begin(), beam.token_ids.end());
-      KVASIR_TRY(const std::vector<Sample> samples, sampler_.draw(tokens, {.max_tokens = 1, .num_next = static_cast<std::int32_t>(2 * width_)}));
-      for (const TokenLogprob& next : samples.front().next) {
-        Beam longer = beam;
-        longer.token_ids.push_back(next.token);
-        longer.logprob += next.logprob;
-        candidates.push_back(std::move(longer));
-      }
-    }
-    std::ranges::stable_sort(candidates, std::greater(), &Beam::logprob);
-    return candidates;
-  }
-
-  void keep_best(std::vector<Beam> candidates, std::vector<Beam>& open) {
-    const text::Tokenizer& tokenizer = *sampler_.engine().tokenizer();
-    open.clear();
-    std::size_t num_looked_at = 0;
-    for (Beam& candidate : candidates) {
-      if (open.size() == width_ || num_looked_at++ == 2 * width_) break;
-      if (tokenizer.vocab().is_end_of_generation(candidate.token_ids.back())) {
-        finish(std::move(candidate));
-      } else {
-        open.push_back(std::move(candidate));
-      }
-    }
-  }
-
-  // The best first; no more than there are beams.
-  void finish(Beam beam) {
-    finished_.push_back(std::move(beam));
-    std::ranges::stable_sort(finished_, std::greater(), [&](const Beam& each) { return beam_score(each, options_.length_penalty); });
-    if (finished_.size() > width_) finished_.pop_back();
-  }
-
-  // Whether an open beam may still be better than the worst that is kept.
-  bool can_win(const std::vector<Beam>& open) const {
-    if (open.empty()) return false;
-    const double penalty = options_.length_penalty;
-    const auto length = penalty > 0.0 ? static_cast<double>(options_.max_tokens) : static_cast<double>(open.front().token_ids.size());
-    return open.front().logprob / std::pow(length, penalty) > beam_score(finished_.back(), penalty);
-  }
-
-  Sampler& sampler_;
-  const MethodOptions& options_;
-  const std::vector<TokenId> prompt_;
-  const std::size_t width_;
-  std::vector<Beam> finished_;
-};
-
-}  // namespace
-
 Result<SearchAnswer> beam(Sampler& sampler, const Question& question, const MethodOptions& options) {
   const std::int64_t before = sampler.num_tokens();
-  KVASIR_TRY(std::vector<TokenId> prompt, prompt_of(question));
-  KVASIR_TRY(const Beam best, BeamSearch(sampler, options, std::move(prompt)).run());
-  return SearchAnswer{.text = sampler.engine().tokenizer()->decode(best.token_ids),
-                      .num_tokens = std::ssize(best.token_ids),
-                      .num_search_tokens = sampler.num_tokens() - before,
-                      .num_branches = options.budget};
+  KVASIR_TRY(const std::vector<TokenId> prompt, prompt_of(question));
+  KVASIR_TRY(const std::vector<Sample> samples,
+             sampler.draw(prompt, {.max_tokens = options.max_tokens, .num_beams = options.budget, .length_penalty = options.length_penalty}));
+  return answer_of(samples.front(), sampler.num_tokens() - before, options.budget);
 }
 
 Result<SearchAnswer> revise(Sampler& sampler, const Question& question, const MethodOptions& options) {

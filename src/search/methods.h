@@ -30,7 +30,7 @@ struct MethodOptions {
   std::uint64_t seed = 1;
   AnswerForm form = AnswerForm::kNumber;
   Scorer scorer = {};
-  double length_penalty = 1.0;  // of beams
+  float length_penalty = 1.0f;  // of beams
 };
 
 struct SearchAnswer {

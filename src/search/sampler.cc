@@ -12,6 +12,7 @@ constexpr std::chrono::milliseconds kQuestionInterval{50};
 
 struct Drawn {
   std::vector<Sample> samples;
+  std::int64_t num_search_tokens = 0;  // of beams
   std::promise<Status> finished;
 };
 
@@ -19,10 +20,8 @@ void take(Drawn& drawn, RequestOutput output) {
   Sample& sample = drawn.samples[static_cast<std::size_t>(output.index)];
   sample.token_ids.insert(sample.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
   sample.text += output.text;
-  for (const PositionLogprobs& position : output.logprobs) {
-    sample.logprob += position.chosen.logprob;
-    if (sample.next.empty()) sample.next = position.top;
-  }
+  for (const PositionLogprobs& position : output.logprobs) sample.logprob += position.chosen.logprob;
+  drawn.num_search_tokens = output.usage.search_tokens;
   if (output.finish_reason) sample.is_finished = output.finish_reason == FinishReason::kStop;
   if (!output.request_finished) return;
   if (output.error) return drawn.finished.set_value(std::unexpected(*output.error));
@@ -41,7 +40,9 @@ Result<std::vector<Sample>> Sampler::draw(const std::vector<TokenId>& prompt, co
   request.sampling.seed = options.seed;
   request.sampling.stop = options.stop;
   request.sampling.include_stop_str_in_output = true;
-  request.sampling.logprobs = options.num_next;
+  request.sampling.logprobs = 0;
+  request.sampling.beam_width = options.num_beams;
+  request.sampling.length_penalty = options.length_penalty;
   auto drawn = std::make_shared<Drawn>();
   drawn->samples.resize(static_cast<std::size_t>(options.count));
   std::future<Status> finished = drawn->finished.get_future();
@@ -52,7 +53,11 @@ Result<std::vector<Sample>> Sampler::draw(const std::vector<TokenId>& prompt, co
     break;
   }
   KVASIR_CHECKED(finished.get());
-  for (const Sample& sample : drawn->samples) num_tokens_ += std::ssize(sample.token_ids);
+  if (options.num_beams > 0) {
+    num_tokens_ += drawn->num_search_tokens;
+  } else {
+    for (const Sample& sample : drawn->samples) num_tokens_ += std::ssize(sample.token_ids);
+  }
   return std::move(drawn->samples);
 }
 

@@ -19,7 +19,6 @@ struct Sample {
   std::string text;
   double logprob = 0.0;  // sum, natural
   bool is_finished = false;  // it ended by itself, and not at its limit
-  std::vector<TokenLogprob> next;  // with DrawOptions::num_next: the likeliest first tokens
 
   double mean_logprob() const { return token_ids.empty() ? 0.0 : logprob / static_cast<double>(token_ids.size()); }
 };
@@ -30,7 +29,8 @@ struct DrawOptions {
   std::int32_t max_tokens = 256;
   std::uint64_t seed = 0;
   std::vector<std::string> stop = {};
-  std::int32_t num_next = 0;
+  std::int32_t num_beams = 0;  // above 0: the best answers of a beam search of that width
+  float length_penalty = 1.0f;
 };
 
 // Counts what it draws. Borrows the engine. Thread safety: none.

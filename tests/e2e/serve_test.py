@@ -175,6 +175,30 @@ class Serve(CommandLineTest):
             self.assertEqual(refused.exception.code, 400)
             self.assertIn(says, json.load(refused.exception)["error"]["message"])
 
+    def test_the_likeliest_answers_are_searched(self):
+        self.serve(LLAMA)
+        asked = {"prompt": "Once upon a time", "max_tokens": 6, "ignore_eos": True, "logprobs": 1}
+
+        def search(**body):
+            answer = self.post("/v1/completions", **asked, **body)
+            return [(choice["text"], sum(choice["logprobs"]["token_logprobs"])) for choice in answer["choices"]], answer["usage"]
+
+        found, usage = search(use_beam_search=True, n=4)
+        self.assertEqual(sorted((total for _, total in found), reverse=True), [total for _, total in found])
+        self.assertEqual(4, len({text for text, _ in found}))
+        self.assertEqual((24, 21), (usage["completion_tokens"], usage["search_tokens"]))
+        greedy, _ = search(temperature=0)
+        self.assertGreaterEqual(found[0][1], greedy[0][1])
+        self.assertEqual([found[0]], search(search={"method": "beam", "n": 4})[0])
+        self.assertEqual(found[:2], search(use_beam_search=True, best_of=4, n=2)[0])
+        self.assertEqual(greedy, search(use_beam_search=True)[0])
+        for wrong, says in (({"n": 65}, "n"), ({"length_penalty": 11}, "length_penalty"), ({"guided_regex": "a+"}, "use_beam_search"),
+                            ({"kv_budget": "30%"}, "use_beam_search")):
+            with self.subTest(wrong), self.assertRaises(urllib.error.HTTPError) as refused:
+                self.post("/v1/completions", **asked, use_beam_search=True, **wrong)
+            self.assertEqual(400, refused.exception.code)
+            self.assertIn(says, json.load(refused.exception)["error"]["message"])
+
     def test_what_is_only_scored_runs_layer_by_layer_with_the_numbers_of_what_is_continued(self):
         self.serve(GEMMA)
         prompt = [20 + i % 100 for i in range(160)]

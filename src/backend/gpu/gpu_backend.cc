@@ -123,9 +123,14 @@ void GpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
   attention_.begin_step();
 }
 
-// check_cells() refuses the formats that cells are converted to.
-void GpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::byte*) {
-  CHECK(conversions.empty());
+// Copies alone: check_cells() refuses the formats that cells are converted to.
+void GpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) {
+  for (const kv::CellConversion& conversion : conversions) {
+    CHECK(conversion.from.format() == conversion.to.format());
+    host_bytes_.resize(static_cast<std::size_t>(kv::cell_bytes(conversion.from.format(), conversion.head_dim)));
+    device_->copy_out(memory + conversion.from.offset(), host_bytes_);
+    device_->copy_in(host_bytes_, memory + conversion.to.offset());
+  }
 }
 
 void GpuBackend::measure_blocks(const MeasureBlocksOp& op) { CHECK(op.blocks.empty()); }

@@ -58,6 +58,17 @@ bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::i
   return true;
 }
 
+// What was freed by demotions may be the target's memory, so these go first.
+void CellStore::copy(std::int32_t group, BlockId from, BlockId to) {
+  CHECK(!is_demoting_);
+  conversions_.end_round();
+  for (std::int32_t cell = 0; cell < cells_per_block(group); ++cell) {
+    const KvCellRef source = at(group, from, cell), target = at(group, to, cell);
+    CHECK(source.format() == target.format());
+    conversions_.add({source, target, head_dim(group)});
+  }
+}
+
 bool CellStore::has_room_for(std::span<const std::int32_t> num_blocks) const {
   wanted_.clear();
   for (std::size_t g = 0; g < groups_.size(); ++g) {

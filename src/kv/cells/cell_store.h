@@ -57,6 +57,10 @@ class CellStore {
   // Takes them all. Among demotions only of a block that these leave alone.
   void clear(std::int32_t group, BlockId block);
 
+  // Writes the cells of a block of the same group into those of another one, which has them all, with the conversions to
+  // come. Not among demotions.
+  void copy(std::int32_t group, BlockId from, BlockId to);
+
   void begin_demotions();
   // Makes a cell coarser; false when there is no room for it, in what earlier demotions left behind either.
   // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since

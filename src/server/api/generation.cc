@@ -66,6 +66,12 @@ void warn_of_ignored(const Guide& guide, const CompiledGuide& compiled, http::Re
   add_warnings(warnings, writer);
 }
 
+// Beams are charged with what all of them ran, at their end.
+std::int64_t num_charged(const RequestOutput& output) {
+  if (output.usage.search_tokens == 0) return std::ssize(output.token_ids);
+  return output.request_finished ? output.usage.search_tokens : 0;
+}
+
 }  // namespace
 
 void Generation::start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
@@ -78,7 +84,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .model_name = answering_name(context, asked),
                  .writer = writer,
                  .format = std::move(format),
-                 .choices_per_prompt = std::max(asked.sampling.n, asked.best_of),
+                 .choices_per_prompt = asked.use_beam_search ? asked.sampling.n : std::max(asked.sampling.n, asked.best_of),
                  .kept_per_prompt = asked.sampling.n,
                  .vote = asked.vote,
                  .stream = asked.stream,
@@ -223,7 +229,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   const bool is_first = !first_token_;
   observe(choice, output);
   best_of_.add(choice, output);
-  parts_.rate_limiter.charge(parts_.writer->request().tenant, std::ssize(output.token_ids), Clock::now());
+  parts_.rate_limiter.charge(parts_.writer->request().tenant, num_charged(output), Clock::now());
   if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
   const bool is_last = request_finished && --num_unfinished_ == 0;
@@ -428,6 +434,7 @@ Usage Generation::total_usage() const {
     total.cached_tokens += usage.cached_tokens;
     total.forced_tokens += usage.forced_tokens;
     total.draft_tokens += usage.draft_tokens;
+    total.search_tokens += usage.search_tokens;
     total.draft_tokens_accepted += usage.draft_tokens_accepted;
     total.had_prediction |= usage.had_prediction;
     total.kv += usage.kv;

@@ -74,6 +74,17 @@ ApiStatus read_best_of(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
+ApiStatus read_use_beam_search(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(request.use_beam_search, boolean_of(field));
+  return {};
+}
+
+ApiStatus read_length_penalty(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const double penalty, number_of(field));
+  request.sampling.length_penalty = static_cast<float>(penalty);
+  return {};
+}
+
 // {"method": "vote", "n": 8, "answer": "number"}: best_of with another rule.
 ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const JsonObject members, object_of(field));
@@ -81,9 +92,10 @@ ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
   if (const auto named = find_member(members, "method")) {
     KVASIR_TRY(method, string_of(field.at("method", *named)));
   }
-  if (method != "vote" && method != "best_of") {
-    return bad_request(fmt::format("search.method must be vote or best_of, is '{}'", printable(method)), "search.method");
+  if (method != "vote" && method != "best_of" && method != "beam") {
+    return bad_request(fmt::format("search.method must be vote, best_of or beam, is '{}'", printable(method)), "search.method");
   }
+  request.use_beam_search = method == "beam";
   const auto count = find_member(members, "n");
   if (!count) return bad_request("search.n says how many answers are drawn", "search.n");
   FieldInput drawn = field.at("n", *count);
@@ -298,7 +310,9 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
     {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, n to the limit of choices, and give the n of the best mean log-probability; not with `stream`. `usage.search_tokens` counts all", read_best_of},
-    {"search", "object", {}, "draw `n` answers and give the best: `method` best_of (mean log-probability) or vote (what most say; `answer` number: the last number of each, or text: all of it)", read_search},
+    {"use_beam_search", "boolean", {}, "the `n` likeliest answers that a search of as many beams finds (of `best_of`, where that is more), instead of drawn ones; a stream has them whole. `usage.search_tokens` counts all. Not with a schema or a KV budget", read_use_beam_search},
+    {"length_penalty", "number", {-10, 10}, "of `use_beam_search`: scores are summed log-probabilities over length ^ length_penalty", read_length_penalty},
+    {"search", "object", {}, "draw `n` answers and give the best: `method` best_of (mean log-probability), vote (what most say; `answer` number: the last number of each, or text: all of it) or beam (as `use_beam_search`)", read_search},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
     {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",
@@ -352,8 +366,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"spaces_between_special_tokens", "boolean", {}, "accepted", read_unused<boolean_of>},
     {"guided_decoding_backend", "string", {}, "accepted", read_unused<string_of>},
     {"min_keep", "integer", {}, "accepted; one token is always kept", read_unused<integer_of>},
-    {"length_penalty", "number", {}, "accepted; it is for beam search", read_unused<number_of>},
-    {"early_stopping", "boolean", {}, "accepted; it is for beam search", read_unused<boolean_of>},
+    {"early_stopping", "boolean", {}, "accepted; a beam search ends when nothing better can come", read_unused<boolean_of>},
     {"store", "boolean", {}, "left out: only responses are stored", kLeftOut},
     {"service_tier",
      "string",
@@ -402,7 +415,6 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"ebnf", "string", {}, "another name for guided_grammar", read_guided_grammar},
     {"structural_tag", "object or string", {}, "text with parts between marks", read_structural_tag},
     {"logits_processors", "array", {}, kRefused, kUnsupported},
-    {"use_beam_search", "boolean", {}, "left out: tokens are sampled", kLeftOut},
     {"bad_words", "array of strings", {}, "texts that do not occur in the answer; not beside a schema", read_bad_words},
     {"allowed_token_ids",
      "array of integers",

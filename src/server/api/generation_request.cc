@@ -18,7 +18,7 @@ ApiStatus check_best_of(const GenerationRequest& request) {
   if (request.best_of < n) {
     return bad_request(fmt::format("{} must be at least n, {}, is {}", field, n, request.best_of), field);
   }
-  if (!request.stream) return {};
+  if (!request.stream || request.use_beam_search) return {};
   return bad_request(fmt::format("{}: of {} answers the best are known at the end, so not with stream: true", field,
                                  request.best_of),
                      field);
@@ -55,7 +55,9 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
   wanted.prompt_token_ids = std::move(prompt_token_ids);
   wanted.guide = request.guide;
   wanted.sampling = request.sampling;
-  if (request.best_of > request.sampling.n) {
+  if (request.use_beam_search) {
+    wanted.sampling.beam_width = num_beams(request);
+  } else if (request.best_of > request.sampling.n) {
     wanted.sampling.n = request.best_of;
     wanted.sampling.logprobs = wanted.sampling.logprobs.value_or(0);  // to rank them by
   }

@@ -33,9 +33,12 @@ struct GenerationRequest {
   std::optional<Guide> guide;
   std::vector<std::string> bad_words;
   std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n
-  bool is_search = false;    // `search` says so, and not `best_of`
+  bool use_beam_search = false;  // of num_beams(), instead of answers that are drawn
+  bool is_search = false;        // `search` says so, and not `best_of`
   std::optional<search::AnswerForm> vote = {};  // of these the ones that say what most say come first
 };
+
+inline std::int32_t num_beams(const GenerationRequest& request) { return std::max(request.sampling.n, request.best_of); }
 
 // The rows that both endpoints take.
 std::span<const Field<GenerationRequest>> generation_fields();
