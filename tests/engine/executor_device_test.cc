@@ -213,6 +213,22 @@ TEST(ExecutorDevice, RunsModelsOfShapes) {
   }
 }
 
+// Beams copy their last block there.
+TEST(ExecutorDevice, FindsTheSameBeams) {
+  add_executor();
+  for (const char* name : {"llama-f32", "gemma3-q5_0"}) {
+    SCOPED_TRACE(name);
+    const auto cpu = load_on("cpu", tiny_model(name)), executor = load_on(kExecutor, tiny_model(name));
+    ASSERT_TRUE(cpu && executor);
+    Request request = greedy_request(random_prompts(1, 27, 27, (*cpu)->model_info().vocab_size, 2)[0], 12);
+    request.sampling.n = request.sampling.beam_width = 3;
+    const std::vector<Answer> expected = generate(**cpu, {request}), found = generate(**executor, {request});
+    EXPECT_EQ(expected[0].error, "");
+    EXPECT_EQ(std::ssize(expected[0].token_ids), 3 * 12);
+    EXPECT_EQ(first_difference(found, expected), "");
+  }
+}
+
 TEST(ExecutorDevice, RefusesWhatItDoesNotHave) {
   add_executor();
   const auto engine = load_on(kExecutor, tiny_model("llama-f32"));
