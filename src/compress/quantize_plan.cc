@@ -100,6 +100,9 @@ bool is_stale(std::string_view key) {
          key == "general.quantization_version" || key == "general.alignment";
 }
 
+// Whose codes stand for several numbers together.
+bool is_codebook(DType type) { return quant::fitted_format(type) != nullptr && quant::grid_format(type) == nullptr; }
+
 }  // namespace
 
 std::string_view name_of(Method method) {
@@ -190,7 +193,7 @@ Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vect
   KVASIR_TRY(plan.recipe, recipe_named(options.type));
   KVASIR_TRY(const std::vector<TypeChoice> choices,
              choose_types(source, options, plan.recipe, imatrix != nullptr || options.expects_importance, plan.warnings));
-  std::int64_t num_without = 0;
+  std::int64_t num_without = 0, num_codebooks = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     PlannedTensor tensor{.source = source.tensors()[i], .choice = choices[i]};
     KVASIR_TRY(const auto* importance, importance_of(imatrix, tensor.source));
@@ -203,6 +206,7 @@ Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vect
       plan.fallback_bytes += tensor.num_bytes() - tensor.source.num_elements() * wanted.block_bytes / wanted.block_elements;
     }
     if (imatrix != nullptr && tensor.method == Method::kRtn && quant::fitted_format(tensor.choice.type) != nullptr) ++num_without;
+    if (tensor.method == Method::kRtn && is_codebook(tensor.choice.type)) ++num_codebooks;
     plan.tensors.push_back(std::move(tensor));
   }
   std::erase_if(entries, [](const io::GgufEntry& entry) { return is_stale(entry.key); });
@@ -211,6 +215,9 @@ Result<QuantizePlan> plan_quantization(const io::WeightSource& source, std::vect
   plan.entries = std::move(entries);
   plan.num_bytes = io::GgufLayout(plan.entries, plan.views()).num_bytes();
   if (num_without > 0) plan.warnings.push_back(fmt::format("{} tensors have no importance: all their numbers count alike", num_without));
+  if (num_codebooks > 0) {
+    plan.warnings.push_back(fmt::format("{} tensors of IQ2 and IQ3 are rounded without importance, which loses much: --calibrate self would help", num_codebooks));
+  }
   const double share = static_cast<double>(plan.fallback_bytes) / static_cast<double>(std::max<std::int64_t>(1, plan.num_bytes));
   if (share > kNotableFallback || share < -kNotableFallback) {
     const std::string line = fmt::format("{} tensors have rows that the blocks of their type do not divide: others make the file {} {}",
