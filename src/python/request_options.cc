@@ -164,6 +164,8 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"allowed_token_ids", read_allowed_tokens},
     {"seed", read_seed},
     {"n", read_int32<&Sampling::n>},
+    {"beam_width", read_int32<&Sampling::beam_width>},
+    {"length_penalty", read_float<&Sampling::length_penalty>},
     {"max_tokens", read_optional_int32<&Sampling::max_tokens>},
     {"min_tokens", read_int32<&Sampling::min_tokens>},
     {"ignore_eos", read_truth<&Sampling::ignore_eos>},

@@ -120,6 +120,17 @@ def test_every_sampling_parameter_has_its_effect(llm: kvasir.LLM) -> None:
     assert shown.text == llm.detokenize(shown.token_ids, special=True) != ""
 
 
+def test_beams_find_the_likeliest_answers(llm: kvasir.LLM) -> None:
+    answer = llm.generate("the quick", GREEDY, n=2, beam_width=4, logprobs=0)
+    sums = [sum(position.chosen.logprob for position in choice.logprobs or []) for choice in answer.choices]
+    assert len(sums) == 2 and sums[0] >= sums[1]
+    greedy = llm.generate("the quick", GREEDY, logprobs=0)
+    assert sums[0] >= sum(position.chosen.logprob for position in greedy.choices[0].logprobs or [])
+    assert llm.generate("the quick", GREEDY, beam_width=1).token_ids == greedy.token_ids
+    with pytest.raises(kvasir.Error, match="beam_width must be between 3 and 64, got 2"):
+        llm.generate("the quick", GREEDY, n=3, beam_width=2)
+
+
 def test_an_answer_has_the_form_that_is_asked_for(llm: kvasir.LLM) -> None:
     assert llm.generate("the quick", choices=["yes", "no"], max_tokens=40).text in ("yes", "no")
     assert re.fullmatch("[0-9]{3}", llm.generate("the quick", regex="[0-9]{3}", max_tokens=40).text)

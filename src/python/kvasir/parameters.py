@@ -42,6 +42,8 @@ class SamplingParams(TypedDict, total=False):
     allowed_token_ids: Iterable[int] | None  #: no other token is chosen, ends among them (all are allowed)
     seed: int | None  #: the same seed gives the same tokens, whatever else runs (a new one each time)
     n: int  #: answers to each prompt (1)
+    beam_width: int  #: above 0: the n best answers of a search with so many beams, whole, instead of drawn ones (0)
+    length_penalty: float  #: of beams: summed log-probabilities over length ** length_penalty (1)
     max_tokens: int | None  #: of an answer; None: as many as the context holds (None)
     min_tokens: int  #: nothing ends the answer before (0)
     ignore_eos: bool  #: the model's own end does not count (False)
