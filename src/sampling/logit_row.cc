@@ -160,6 +160,11 @@ void LogitRow::gather(float threshold, std::vector<Candidate>& candidates) const
   }
 }
 
+bool LogitRow::is_possible(TokenId token) const {
+  const auto index = static_cast<std::size_t>(token);
+  return index < logits_.size() && tile_max_[index / kTileSize] > kMinusInfinity && logits_[index] > kMinusInfinity;
+}
+
 std::size_t LogitRow::num_more_likely(TokenId token) const {
   const auto index = static_cast<std::size_t>(token);
   const float logit = logits_[index];

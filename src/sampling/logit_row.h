@@ -46,6 +46,9 @@ class LogitRow {
   // The tokens with logit >= threshold, by ascending id; weights are not set.
   void gather(float threshold, std::vector<Candidate>& candidates) const;
 
+  // Whether the token's logit is known and above -inf.
+  bool is_possible(TokenId token) const;
+
   // How many tokens are more likely than this one.
   std::size_t num_more_likely(TokenId token) const;
 

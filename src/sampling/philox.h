@@ -26,12 +26,23 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
+// What a number decides. Those of one position are independent.
+enum class Draw : std::uint32_t {
+  kToken,       // the token, where nobody guessed it
+  kGuess,       // a draft model's guess
+  kAcceptance,  // whether the guess counts
+  kResidual,    // the token in place of one that does not
+};
+
 // Uniform in [0, 1), 53 bits: the draw for token number `position` of choice `choice` of a seeded request. It
 // depends on nothing else, so batching, preemption and the other choices do not move it.
-constexpr double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::uint64_t position) {
+constexpr double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::uint64_t position,
+                              Draw draw = Draw::kToken) {
   const PhiloxKey key = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
   const PhiloxCounter bits = philox4x32(
-      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), choice, 0}, key);
+      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), choice,
+       static_cast<std::uint32_t>(draw)},
+      key);
   const std::uint64_t mantissa = (std::uint64_t{bits[0]} << 32 | bits[1]) >> 11;
   return static_cast<double>(mantissa) * 0x1p-53;
 }

@@ -12,6 +12,7 @@
 #include "sampling/stages/draw.h"
 #include "sampling/stages/logit_bias.h"
 #include "sampling/stages/penalties.h"
+#include "sampling/stages/residual.h"
 #include "sampling/stages/top_k.h"
 #include "sampling/stages/top_p.h"
 
@@ -20,8 +21,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLeastPossible = std::numeric_limits<float>::lowest();  // a logit below it is -inf: never chosen
-
-bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelowTemperature; }
 
 bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed) {
   return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params);
@@ -62,21 +61,24 @@ void gather_nucleus(const LogitRow& row, float top_p, float inverse_temperature,
   keep_top_p(scratch.candidates, mass, scratch.selection);
 }
 
-TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
-  const SamplingParams& params = input.params;
+bool has_top_k(const SamplingParams& params, const LogitRow& row) {
+  return params.top_k > 0 && static_cast<std::size_t>(params.top_k) < row.logits().size();
+}
+
+bool is_filtered(const SamplingParams& params, const LogitRow& row) {
+  return has_top_k(params, row) || params.min_p > 0.0f || params.top_p < 1.0f;
+}
+
+// Leaves what may be drawn in scratch.candidates. Requires: is_filtered().
+void gather_filtered(const SamplingParams& params, SamplerScratch& scratch) {
   const LogitRow& row = scratch.row;
   const float inverse_temperature = 1.0f / params.temperature;
-  const double uniform =
-      uniform_draw(input.seed, static_cast<std::uint32_t>(input.choice_index), input.generated.size());
-  const bool has_top_k = params.top_k > 0 && static_cast<std::size_t>(params.top_k) < row.logits().size();
-  if (!has_top_k && params.min_p <= 0.0f) {
-    if (params.top_p >= 1.0f) return draw(row, inverse_temperature, uniform, scratch.tile_sums);
-    gather_nucleus(row, params.top_p, inverse_temperature, scratch);
-    return draw(scratch.candidates, uniform);
+  if (!has_top_k(params, row) && params.min_p <= 0.0f) {
+    return gather_nucleus(row, params.top_p, inverse_temperature, scratch);
   }
   float threshold = kLeastPossible;
   if (params.min_p > 0.0f) threshold = row.max() + params.temperature * std::log(params.min_p);
-  if (has_top_k) {
+  if (has_top_k(params, row)) {
     const auto k = static_cast<std::size_t>(params.top_k);
     row.gather(std::max(threshold, row.threshold_for(k, scratch.thresholds)), scratch.candidates);
     keep_top_k(scratch.candidates, k, scratch.selection);
@@ -85,6 +87,63 @@ TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
   }
   const double total = weigh(scratch.candidates, row.max(), inverse_temperature);
   if (params.top_p < 1.0f) keep_top_p(scratch.candidates, params.top_p * total, scratch.selection);
+}
+
+double uniform_of(const SampleInput& input, Draw draw) {
+  return uniform_draw(input.seed, static_cast<std::uint32_t>(input.choice_index), input.generated.size(), draw);
+}
+
+// Whoever guesses is free to leave the least likely tokens out.
+TokenId draw_guess(const SampleInput& input, SamplerScratch& scratch) {
+  constexpr float kDepth = 12.0f;  // in units of temperature: e^-12 of the greatest probability
+  const LogitRow& row = scratch.row;
+  if (is_filtered(input.params, row)) {
+    gather_filtered(input.params, scratch);
+  } else {
+    row.gather(row.max() - kDepth * input.params.temperature, scratch.candidates);
+    weigh(scratch.candidates, row.max(), 1.0f / input.params.temperature);
+  }
+  keep_top_k(scratch.candidates, Distribution::kMaxTokens, scratch.selection);
+  input.guess_distribution->assign(scratch.candidates);
+  return draw(scratch.candidates, uniform_of(input, Draw::kGuess));
+}
+
+// Most guesses count, so that the tokens of an unfiltered row are gathered only where one does not.
+TokenId check_guess(const SampleInput& input, SamplerScratch& scratch) {
+  const LogitRow& row = scratch.row;
+  const float inverse_temperature = 1.0f / input.params.temperature;
+  const bool is_whole = !is_filtered(input.params, row);
+  double total = 0.0, weight = 0.0;
+  if (is_whole) {
+    total = row.sum_exp(inverse_temperature, scratch.tile_sums);
+    weight = row.is_possible(input.guess)
+                 ? fast_exp((row.logits()[static_cast<std::size_t>(input.guess)] - row.max()) * inverse_temperature)
+                 : 0.0f;
+  } else {
+    gather_filtered(input.params, scratch);
+    for (const Candidate& candidate : scratch.candidates) {
+      total += candidate.weight;
+      if (candidate.token == input.guess) weight = candidate.weight;
+    }
+  }
+  const Distribution& q = *input.guess_drawn_from;
+  if (accepts_guess(weight / total, q.probability_of(input.guess), uniform_of(input, Draw::kAcceptance))) return input.guess;
+  if (is_whole) {
+    row.gather(kLeastPossible, scratch.candidates);
+    weigh(scratch.candidates, row.max(), inverse_temperature);
+  }
+  const TokenId token = draw_residual(scratch.candidates, total, q, uniform_of(input, Draw::kResidual));
+  return token == kNoToken ? input.guess : token;
+}
+
+TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
+  if (input.guess_distribution != nullptr) return draw_guess(input, scratch);
+  if (input.guess_drawn_from != nullptr) return check_guess(input, scratch);
+  const double uniform = uniform_of(input, Draw::kToken);
+  if (!is_filtered(input.params, scratch.row)) {
+    return draw(scratch.row, 1.0f / input.params.temperature, uniform, scratch.tile_sums);
+  }
+  gather_filtered(input.params, scratch);
   return draw(scratch.candidates, uniform);
 }
 
@@ -133,6 +192,7 @@ PositionLogprobs certain_logprobs(TokenId token, std::int32_t num_top) {
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
   if (reads_no_logit(input.suppressed, input.allowed)) {
     SampleOutput certain{.token = input.allowed.only(), .logprobs = {}};
+    if (input.guess_distribution != nullptr) input.guess_distribution->assign_certain(certain.token);
     if (input.params.logprobs) certain.logprobs = certain_logprobs(certain.token, *input.params.logprobs);
     return certain;
   }

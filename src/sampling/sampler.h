@@ -12,6 +12,7 @@
 #include "kvasir/sampling_params.h"
 #include "sampling/allowed_tokens.h"
 #include "sampling/candidate.h"
+#include "sampling/distribution.h"
 #include "sampling/logit_row.h"
 
 namespace kvasir::sampling {
@@ -22,6 +23,7 @@ inline constexpr float kMinLogprob = -9999.0f;
 
 // Temperatures below this are greedy: dividing by them would overflow.
 inline constexpr float kGreedyBelowTemperature = 1e-5f;
+inline bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelowTemperature; }
 
 struct SampleInput {
   // [vocab_size]; changed in place by bias, suppression, penalties and mask. Those that a mask leaves out whole tiles of
@@ -37,6 +39,13 @@ struct SampleInput {
   AllowedTokens allowed;
   std::uint64_t seed = 0;  // params.seed, or one the engine drew for the request
   std::int32_t choice_index = 0;
+
+  // The token is a guess, for another model to check by stages/residual.h: what it is drawn from goes here. Null: it is
+  // no guess. Greedy tokens are drawn from nothing.
+  Distribution* guess_distribution = nullptr;
+  // A guess of the token is to be checked so, which was drawn from this. Null: none is. Greedy tokens look at no guess.
+  const Distribution* guess_drawn_from = nullptr;
+  TokenId guess = kNoToken;
 };
 
 struct SampleOutput {
@@ -66,6 +75,7 @@ bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> su
 // temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.
 // Temperature 0 takes the most likely token, the lowest id among equals. Equal seeds, choices and rows give
 // equal tokens whatever else runs. Never sorts the vocabulary.
+// With guess_drawn_from the token has the same distribution, but depends on the guess.
 //
 // Error when a logit is NaN or +inf (kBadFile: finite weights may be too large for floats) or every token is
 // impossible (kUsage): it concerns this request only.
