@@ -34,6 +34,12 @@ class StepTurn;
 // multiple of 64), or floats.
 enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 
+// How guesses of a draft model are checked.
+enum class DraftRule : std::uint8_t {
+  kMatch,     // a guess counts when it is what is sampled in its place: the same bits as without guesses
+  kResidual,  // by residual sampling where a request is sampled without a seed: the same distribution, more guesses count
+};
+
 // Changes a model's weights for the requests that name it (Hu et al. 2021, "LoRA").
 struct AdapterConfig {
   std::string name;
@@ -104,6 +110,7 @@ struct EngineConfig {
   std::int32_t max_draft_tokens = 15;  // guesses of a sequence in a step, at most; 1 to 15
   // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
   std::string draft_model_path = {};
+  DraftRule draft_rule = DraftRule::kMatch;
   // Adapters (LoRA) that requests may name from the start.
   std::vector<AdapterConfig> adapters = {};
   // Adapters may take so much, those from the start and the floats of one that is read included. 0: no others can be

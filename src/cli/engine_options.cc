@@ -135,11 +135,20 @@ void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::str
                   "(auto, suffix or off)")
       ->check(one_of({"auto", "suffix", "off"}))
       ->capture_default_str();
+  add_draft_options(verb, options);
+}
+
+void add_draft_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--max-draft-tokens", options.max_draft_tokens, "Most guesses of a request in a step")
       ->transform(whole_number(1, EngineConfig{}.max_draft_tokens))
       ->capture_default_str();
   verb.add_option("--draft-model", options.draft_model,
                   "A small model with the same tokens that guesses too, where that is faster: the same answer");
+  verb.add_option("--draft-rule", options.draft_rule,
+                  "How guesses of the draft model are checked: the same answer as without them (match), or where a request "
+                  "is sampled without a seed another of the same distribution, as more guesses count then (residual)")
+      ->check(one_of({"match", "residual"}))
+      ->capture_default_str();
 }
 
 void add_adapter_options(CLI::App& verb, EngineOptions& options) {
@@ -331,6 +340,12 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
       return make_error(ErrorKind::kUsage, "--draft-model: nothing is guessed with --speculate off", "draft-model");
     }
     KVASIR_TRY(config.draft_model_path, store::resolve_model(options.draft_model));
+  }
+  if (options.draft_rule == "residual") {
+    if (options.draft_model.empty()) {
+      return make_error(ErrorKind::kUsage, "--draft-rule residual: it is for guesses of a --draft-model", "draft-rule");
+    }
+    config.draft_rule = DraftRule::kResidual;
   }
   if (!globals.memory.empty()) {
     auto bytes = parse_bytes(globals.memory);

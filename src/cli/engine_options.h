@@ -26,6 +26,7 @@ struct EngineOptions {
   std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
   std::int32_t max_draft_tokens = EngineConfig{}.max_draft_tokens;
   std::string draft_model;        // a name or a path; empty: none
+  std::string draft_rule = "match";  // "residual"
   std::vector<std::string> adapters;        // [NAME=]PATH
   std::vector<std::string> adapter_scales;  // [NAME=]S
   std::string quantize;  // empty: weights stay as they are
@@ -63,7 +64,10 @@ void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 void add_kv_log_option(CLI::App& verb, std::string& path);
 // --device, --fast, --quantize, --add-special-tokens and --packed-cache: where the model runs, how its file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
+// --speculate and add_draft_options.
 void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::string& by_default);
+// --max-draft-tokens, --draft-model and --draft-rule.
+void add_draft_options(CLI::App& verb, EngineOptions& options);
 // --lora and --lora-scale.
 void add_adapter_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);

@@ -39,6 +39,12 @@ EngineConfig draft_config(const EngineConfig& config) {
   return own;
 }
 
+std::int64_t distribution_bytes(const EngineConfig& config) {
+  if (config.draft_rule != DraftRule::kResidual) return 0;
+  constexpr std::int64_t kBytes = sampling::Distribution::kMaxTokens * sizeof(sampling::Distribution::Entry);
+  return kBytes * config.max_draft_tokens * std::min(config.max_num_seqs, kMaxSequences);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DraftModel>> DraftModel::load(const EngineConfig& config, const LoadProgress& progress) {
@@ -47,24 +53,27 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const EngineConfig& config,
     return make_error(ErrorKind::kUsage, fmt::format("draft model: {} is an encoder, which generates nothing",
                                                      printable_line(loaded.info.name)));
   }
-  return std::make_unique<DraftModel>(std::move(loaded));
+  return std::make_unique<DraftModel>(std::move(loaded), distribution_bytes(config));
 }
 
-DraftModel::DraftModel(LoadedModel loaded)
+DraftModel::DraftModel(LoadedModel loaded, std::int64_t distribution_bytes)
     : loaded_(std::move(loaded)),
+      distribution_bytes_(distribution_bytes),
+      num_shared_tokens_(loaded_.info.vocab_size),
       kv_(kv_config(loaded_.settings, loaded_)),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows) {}
 
 std::int64_t DraftModel::num_bytes() const {
-  return loaded_.memory.weight_bytes + loaded_.memory.workspace_bytes + loaded_.memory.kv_bytes;
+  return loaded_.memory.weight_bytes + loaded_.memory.workspace_bytes + loaded_.memory.kv_bytes + distribution_bytes_;
 }
 
 // A padding of other length at the end is no difference.
-Status DraftModel::check_tokens(const text::Tokenizer* target) const {
-  if (target == nullptr || loaded_.tokenizer == nullptr) return {};
+Status DraftModel::set_target(const text::Tokenizer* tokenizer, std::int32_t num_tokens) {
+  num_shared_tokens_ = std::min(loaded_.info.vocab_size, num_tokens);
+  if (tokenizer == nullptr || loaded_.tokenizer == nullptr) return {};
   const text::Vocab& own = loaded_.tokenizer->vocab();
-  const text::Vocab& other = target->vocab();
+  const text::Vocab& other = tokenizer->vocab();
   for (TokenId id = 0; id < std::min(own.num_tokens(), other.num_tokens()); ++id) {
     if (own.text(id) == other.text(id)) continue;
     return make_error(ErrorKind::kUsage,
@@ -111,15 +120,45 @@ void DraftModel::forget_others() {
   }
 }
 
+void DraftModel::begin(const Asked& asked, Followed& followed) {
+  const auto is_lacking = [&](TokenId token) { return token >= static_cast<TokenId>(loaded_.info.vocab_size); };
+  followed.params = *asked.params;
+  followed.params.logprobs.reset();
+  followed.params.prompt_logprobs.reset();
+  std::erase_if(followed.params.logit_bias, [&](const auto& bias) { return is_lacking(bias.first); });
+  followed.stop_tokens.assign(asked.stop_tokens.begin(), asked.stop_tokens.end());
+  std::erase_if(followed.stop_tokens, is_lacking);
+  followed.kv = kv_.open(std::string_view(), /*use_prefix_cache=*/false, static_cast<std::int32_t>(asked.tokens.size()));
+}
+
+// The model is free to guess among fewer tokens than may come: none that it alone has, and where there is a mask none
+// that ends the answer, for nothing may be chosen behind it. False: there is no such token.
+bool DraftModel::find_allowed(Reader& reader) const {
+  Asked& asked = *reader.asked;
+  reader.words.clear();
+  if (!asked.is_residual) return true;
+  const auto allowed = asked.allowed_behind(asked.guesses);
+  if (!allowed) return false;
+  const auto num_shared = static_cast<std::size_t>(num_shared_tokens_);
+  if (allowed->are_all() && num_shared_tokens_ == loaded_.info.vocab_size) return true;
+  reader.words.assign((num_shared + 63) / 64, ~std::uint64_t{0});
+  if (num_shared % 64 != 0) reader.words.back() >>= 64 - num_shared % 64;
+  if (!allowed->are_all()) {
+    for (std::size_t i = 0; i < reader.words.size(); ++i) {
+      reader.words[i] &= i < allowed->words().size() ? allowed->words()[i] : 0;
+    }
+    for (const TokenId stop : reader.followed->stop_tokens) {
+      const auto id = static_cast<std::size_t>(stop);
+      if (id < num_shared) reader.words[id / 64] &= ~(std::uint64_t{1} << id % 64);
+    }
+  }
+  return std::ranges::any_of(reader.words, [](std::uint64_t word) { return word != 0; });
+}
+
 void DraftModel::add_reader(Asked& asked, std::int32_t& rows_left) {
   const auto [found, is_new] = followed_.try_emplace(asked.id);
   Followed& followed = found->second;
-  if (is_new) {
-    followed.params = *asked.params;
-    followed.params.logprobs.reset();
-    followed.params.prompt_logprobs.reset();
-    followed.kv = kv_.open(std::string_view(), /*use_prefix_cache=*/false, static_cast<std::int32_t>(asked.tokens.size()));
-  }
+  if (is_new) begin(asked, followed);
   const std::size_t place = readers_.size();
   readers_.push_back({.asked = &asked, .followed = &followed});
   const bool can_read = follow(asked, followed);
@@ -130,6 +169,13 @@ void DraftModel::add_reader(Asked& asked, std::int32_t& rows_left) {
     readers_.pop_back();
     if (is_new || !can_read) end(asked.id);
     return;
+  }
+  if (!find_allowed(readers_[place])) {
+    readers_.pop_back();
+    return;
+  }
+  if (asked.is_residual && std::cmp_less(asked.drawn_from.size(), asked.num_guesses)) {
+    asked.drawn_from.resize(static_cast<std::size_t>(asked.num_guesses));
   }
   readers_[place].num_rows = num_rows;
   rows_left -= num_rows;
@@ -162,12 +208,14 @@ void DraftModel::run_pass() {
   tasks_.clear();
   for (const Reader& reader : readers_) {
     const Followed& followed = *reader.followed;
-    const Asked& asked = *reader.asked;
+    Asked& asked = *reader.asked;
     tasks_.push_back({.params = &followed.params,
                       .seed = asked.seed,
                       .choice_index = asked.choice_index,
-                      .allowed = sampling::AllowedTokens::all(),
-                      .stop_tokens = asked.stop_tokens});
+                      .allowed = reader.words.empty() ? sampling::AllowedTokens::all()
+                                                      : sampling::AllowedTokens::of(reader.words),
+                      .stop_tokens = followed.stop_tokens,
+                      .guess_distribution = asked.is_residual ? &asked.drawn_from[asked.guesses.size()] : nullptr});
     const auto num_tokens = static_cast<std::int32_t>(followed.tokens.size());
     const bool is_whole = followed.num_computed + reader.num_rows == num_tokens;
     output_.sequences.push_back({.id = asked.id,
@@ -204,8 +252,9 @@ void DraftModel::take_results() {
     const TokenId token = sampled.tokens[next++].token;
     std::vector<TokenId>& guesses = reader.asked->guesses;
     if (std::cmp_greater_equal(guesses.size(), reader.asked->num_guesses)) continue;
+    if (token >= num_shared_tokens_) continue;
     guesses.push_back(token);
-    if (std::cmp_equal(guesses.size(), reader.asked->num_guesses)) continue;
+    if (std::cmp_equal(guesses.size(), reader.asked->num_guesses) || !find_allowed(reader)) continue;
     followed.tokens.push_back(token);
     reader.num_rows = 1;
   }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
+
+#include "sampling/sampler.h"
 
 namespace kvasir {
 
@@ -93,6 +96,7 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
   }
   draft_ms_ = 0.0;
   model_drafts_.clear();
+  num_asked_ = 0;
   // Beside a prompt nothing is guessed, and a prompt is seldom alone.
   for (const spec::Speculator::Draft& draft : speculator_.propose(streams_, is_plain_decoding_)) {
     if (draft.num_wanted > 0) {
@@ -111,26 +115,72 @@ void DraftSteps::give(const spec::Speculator::Draft& draft, std::span<const Toke
   if (num_possible > 0) scheduler.set_draft(draft.id, guesses.first(num_possible));
 }
 
+// Residual sampling gives other tokens than no guesses do, so a request that names its seed is not subject to it.
+bool DraftSteps::is_residual(const ActiveRequest& request) const {
+  const SamplingParams& sampling = request.request.sampling;
+  return rule_ == DraftRule::kResidual && !sampling.seed && !sampling::is_greedy(sampling);
+}
+
+std::span<const sampling::Distribution> DraftSteps::drawn_from(const sched::ScheduledSequence& sequence) const {
+  const std::span<const TokenId> draft = sequence.draft_token_ids;
+  const auto asked = std::span(asked_).first(num_asked_);
+  const auto found = std::ranges::find(asked, sequence.id, &DraftModel::Asked::id);
+  if (draft.empty() || found == asked.end() || !found->is_residual) return {};
+  // A draft of an earlier step, which did not run then, is checked by equality. That is right for any guess.
+  if (draft.size() > found->guesses.size()) return {};
+  if (!std::ranges::equal(draft, std::span(found->guesses).first(draft.size()))) return {};
+  return found->drawn_from;
+}
+
+void DraftSteps::ask(const spec::Speculator::Draft& draft, const sched::Scheduler& scheduler,
+                     DraftModel::Asked& asked) const {
+  const ActiveRequest& request = *requests_.at(draft.stream);
+  asked.id = draft.id;
+  asked.tokens = scheduler.sequences().at(draft.id).token_ids;
+  asked.num_prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
+  asked.params = &request.request.sampling;
+  asked.seed = request.seed;
+  asked.choice_index = static_cast<std::int32_t>(request.choice_index_of(draft.id));
+  asked.stop_tokens = request.stop_tokens;
+  asked.num_guesses = draft.num_wanted;
+  asked.is_residual = is_residual(request);
+  asked.allowed_behind = {};
+  if (!asked.is_residual) return;
+  GuidedChoice* const guide = guides_.at(draft.stream);
+  const std::optional<grammar::TokenMask>* const mask = &request.allowed_tokens;
+  asked.allowed_behind = [guide, mask](std::span<const TokenId> guesses) -> std::optional<sampling::AllowedTokens> {
+    if (guide == nullptr) return *mask ? sampling::AllowedTokens::of((*mask)->words()) : sampling::AllowedTokens::all();
+    return guide->allowed_behind(guesses);
+  };
+}
+
+// A guess is not left out because of what it is, or its token would come too seldom. So those of a guided answer were
+// drawn among what it allows. The one exception is a guide that has no states left for them, as no guess may make an answer
+// fail.
+void DraftSteps::give_drawn(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses,
+                            sched::Scheduler& scheduler) const {
+  GuidedChoice* const guide = guides_.at(draft.stream);
+  if (guesses.empty() || (guide != nullptr && !guide->has_states_for(guesses))) return;
+  scheduler.set_draft(draft.id, guesses);
+}
+
 void DraftSteps::ask_model(sched::Scheduler& scheduler) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  asked_.resize(model_drafts_.size());
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    const spec::Speculator::Draft& draft = model_drafts_[i];
-    asked_[i].id = draft.id;
-    const ActiveRequest& request = *requests_.at(draft.stream);
-    asked_[i].tokens = scheduler.sequences().at(draft.id).token_ids;
-    asked_[i].num_prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
-    asked_[i].params = &request.request.sampling;
-    asked_[i].seed = request.seed;
-    asked_[i].choice_index = static_cast<std::int32_t>(request.choice_index_of(draft.id));
-    asked_[i].stop_tokens = request.stop_tokens;
-    asked_[i].num_guesses = draft.num_wanted;
-  }
-  const DraftModel::Passes passes = model_->guess(asked_);
+  num_asked_ = model_drafts_.size();
+  asked_.resize(std::max(asked_.size(), num_asked_));
+  const auto asked = std::span(asked_).first(num_asked_);
+  for (std::size_t i = 0; i < asked.size(); ++i) ask(model_drafts_[i], scheduler, asked[i]);
+  const DraftModel::Passes passes = model_->guess(asked);
   draft_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   speculator_.observe_passes(passes.count, passes.milliseconds);
-  for (std::size_t i = 0; i < asked_.size(); ++i) give(model_drafts_[i], asked_[i].guesses, scheduler);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i].is_residual) {
+      give_drawn(model_drafts_[i], asked[i].guesses, scheduler);
+    } else {
+      give(model_drafts_[i], asked[i].guesses, scheduler);
+    }
+  }
 }
 
 }  // namespace kvasir

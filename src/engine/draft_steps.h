@@ -21,9 +21,13 @@ namespace kvasir {
 class DraftSteps {
  public:
   // `model` outlives this; null: there is none.
-  // At most so many guesses of a sequence in a step; 0: none at all.
-  DraftSteps(std::int32_t max_guesses, DraftModel* model)
-      : is_on_(max_guesses > 0), model_(model), speculator_(model != nullptr, max_guesses) {}
+  // At most so many guesses of a sequence in a step; 0: none at all. `rule`: of the model's guesses.
+  DraftSteps(std::int32_t max_guesses, DraftModel* model, DraftRule rule)
+      : is_on_(max_guesses > 0), model_(model), rule_(rule), speculator_(model != nullptr, max_guesses) {}
+
+  // What the sequence's guesses were drawn from, one after another, when they are to be checked by residual sampling.
+  // Valid until end_step().
+  std::span<const sampling::Distribution> drawn_from(const sched::ScheduledSequence& sequence) const;
 
   // The step is about to run this.
   void begin_step(const sched::SchedulerOutput& output);
@@ -41,7 +45,10 @@ class DraftSteps {
   void learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
              const sched::Scheduler& scheduler, const ActiveRequest& request);
   void give(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses, sched::Scheduler& scheduler) const;
+  void give_drawn(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses, sched::Scheduler& scheduler) const;
   void ask_model(sched::Scheduler& scheduler);
+  void ask(const spec::Speculator::Draft& draft, const sched::Scheduler& scheduler, DraftModel::Asked& asked) const;
+  bool is_residual(const ActiveRequest& request) const;
 
   struct Ran {
     SequenceId id{};
@@ -50,6 +57,7 @@ class DraftSteps {
 
   bool is_on_;
   DraftModel* model_;
+  DraftRule rule_;
   spec::Speculator speculator_;
   std::vector<Ran> ran_;
   std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
@@ -58,7 +66,8 @@ class DraftSteps {
   static_assert(kDrafters.size() == spec::Speculator::kNumSources);
   std::array<DraftCounts, kDrafters.size()> drafts_by_{};  // of the step, in the order of Speculator::Source
   std::vector<spec::Speculator::Draft> model_drafts_;  // that the model is to make
-  std::vector<DraftModel::Asked> asked_;               // of them, in their order
+  std::vector<DraftModel::Asked> asked_;               // of them, in their order; longer, kept for its memory
+  std::size_t num_asked_ = 0;                          // for the guesses of the next step
   double draft_ms_ = 0.0;                              // that the model took for the guesses of the next step
   std::vector<SequenceId> streams_;                                   // that go on generating
   std::vector<GuidedChoice*> guides_;                                 // of each, or null

@@ -28,15 +28,15 @@ GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field, std::span<con
       matcher_(guide_) {}
 
 std::span<const sampling::AllowedTokens> GuidedChoice::allowed_at_each(std::span<const TokenId> guesses) {
-  if (num_came_ > 0 || !std::ranges::equal(guesses, guesses_)) forget_views();
-  if (!views_.empty()) return views_;
+  const bool is_longer = guesses.size() >= guesses_.size() && std::ranges::equal(guesses.first(guesses_.size()), guesses_);
+  if (num_came_ > 0 || !is_longer) forget_views();
+  if (!views_.empty() && guesses.size() == guesses_.size()) return views_;
   guesses_.assign(guesses.begin(), guesses.end());
-  add_view();
+  if (views_.empty()) add_view();
   std::size_t num_accepted = 0;
   for (const TokenId guess : guesses) {
     if (!accept(guess, guesses.first(num_accepted))) break;  // no state is left for it: the row's result will be another token
-    ++num_accepted;
-    add_view();
+    if (++num_accepted == views_.size()) add_view();
   }
   matcher_.rollback(num_accepted);
   while (views_.size() <= guesses.size()) views_.push_back(views_.back());
@@ -56,6 +56,20 @@ std::size_t GuidedChoice::num_possible(std::span<const TokenId> guesses) {
   const bool is_exhausted = matcher_.is_exhausted();
   matcher_.rollback(num_accepted);
   return is_exhausted ? 0 : num_going_on;
+}
+
+bool GuidedChoice::has_states_for(std::span<const TokenId> guesses) {
+  if (is_lost_ || matcher_.is_exhausted()) return false;
+  std::size_t num_accepted = 0;
+  while (num_accepted < guesses.size() && matcher_.accept(guesses[num_accepted])) ++num_accepted;
+  const bool has_states = num_accepted == guesses.size() && !matcher_.is_exhausted();
+  matcher_.rollback(num_accepted);
+  return has_states;
+}
+
+std::optional<sampling::AllowedTokens> GuidedChoice::allowed_behind(std::span<const TokenId> guesses) {
+  if (!has_states_for(guesses)) return std::nullopt;
+  return allowed_at_each(guesses).back();
 }
 
 // A stop token is left to the next step's mask, which knows when it may come.

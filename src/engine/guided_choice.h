@@ -41,6 +41,10 @@ class GuidedChoice {
   std::span<const sampling::AllowedTokens> allowed_at_each(std::span<const TokenId> guesses);
   // How many of the guesses may come one after the other. None of these ends the answer.
   std::size_t num_possible(std::span<const TokenId> guesses);
+  // Whether they may, and the guide has the states for it. Nothing may have to follow them.
+  bool has_states_for(std::span<const TokenId> guesses);
+  // The last of allowed_at_each(); nothing where has_states_for() fails.
+  std::optional<sampling::AllowedTokens> allowed_behind(std::span<const TokenId> guesses);
   // Writes the tokens that have to come behind these, which are to come next and are allowed; how many, as far as there
   // is room. None of them may end the answer.
   std::size_t forced_behind(std::span<const sched::SampledToken> sampled, std::span<TokenId> run);

@@ -50,6 +50,26 @@ TEST_F(GuidedChoiceTest, GuessesAreCutBeforeWhatMayNotComeOrEndsTheAnswer) {
   EXPECT_EQ(short_one.num_possible(std::vector{no, byte_token('1'), byte_token('2')}), 1U) << "nothing may follow \"no1\"";
 }
 
+TEST_F(GuidedChoiceTest, GuessesMayBeAddedOneByOne) {
+  const Guide guide{.kind = Guide::Kind::kRegex, .text = "a[bc]a[bc][0-9]"};
+  GuidedChoice choice = choice_of(guide), whole = choice_of(guide);
+  const std::vector<TokenId> guesses = {byte_token('a'), byte_token('b'), byte_token('a'), byte_token('c'), byte_token('7')};
+  const auto words_of = [](const sampling::AllowedTokens& allowed) {
+    return std::vector<std::uint64_t>(allowed.words().begin(), allowed.words().end());
+  };
+  std::vector<std::vector<std::uint64_t>> views;
+  for (const sampling::AllowedTokens& allowed : whole.allowed_at_each(guesses)) views.push_back(words_of(allowed));
+  for (std::size_t n = 0; n <= guesses.size(); ++n) {
+    const auto allowed = choice.allowed_behind(std::span(guesses).first(n));
+    ASSERT_TRUE(allowed);
+    EXPECT_EQ(words_of(*allowed), views[n]) << n;
+  }
+  EXPECT_TRUE(choice.has_states_for(guesses)) << "although the answer ends with them";
+  const std::vector<TokenId> others = {byte_token('a'), byte_token('c')};
+  EXPECT_EQ(words_of(*choice.allowed_behind(others)), views[2]);
+  EXPECT_FALSE(choice.allowed_behind(std::vector{byte_token('a'), byte_token('x')}));
+}
+
 TEST_F(GuidedChoiceTest, BehindGuessesComesWhatComesBehindTheirTokens) {
   const Guide guide{.kind = Guide::Kind::kRegex, .text = "a[bc]a[bc][0-9]"};
   GuidedChoice choice = choice_of(guide), plain = choice_of(guide);

@@ -37,7 +37,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const L
     own.process_bytes += draft_model->num_bytes();
   }
   KVASIR_TRY(LoadedModel loaded, load_model_file(own, progress, draft_model ? draft_model->pool() : nullptr));
-  if (draft_model != nullptr) KVASIR_CHECKED(draft_model->check_tokens(loaded.tokenizer.get()));
+  if (draft_model != nullptr) {
+    KVASIR_CHECKED(draft_model->set_target(loaded.tokenizer.get(), loaded.info.vocab_size));
+  }
   const EngineConfig resolved = loaded.settings;
   KVASIR_CHECKED(scheduler_config(resolved, loaded).validate());
   return std::make_unique<LocalEngine>(resolved, std::move(loaded), std::move(draft_model));
@@ -55,7 +57,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded, std::un
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
       table_prefault_(loaded_.looked_up_tables()),
       draft_model_(std::move(draft_model)),
-      draft_steps_(config_.speculates ? config_.max_draft_tokens : 0, draft_model_.get()) {
+      draft_steps_(config_.speculates ? config_.max_draft_tokens : 0, draft_model_.get(), config_.draft_rule) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
@@ -431,6 +433,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
                       .allowed = sampling::AllowedTokens::all(),
+                      .guesses_drawn_from = draft_steps_.drawn_from(sequence),
                       .stop_tokens = stream.request->stop_tokens,
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,

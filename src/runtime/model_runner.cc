@@ -61,7 +61,9 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   CHECK(tasks.size() == output.sequences.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto num_masks = tasks[i].allowed_at_guesses.size();
-    CHECK(num_masks == 0 || num_masks == output.sequences[i].draft_token_ids.size());
+    const auto num_guesses = output.sequences[i].draft_token_ids.size();
+    CHECK(num_masks == 0 || num_masks == num_guesses);
+    CHECK(tasks[i].guesses_drawn_from.empty() || tasks[i].guesses_drawn_from.size() >= num_guesses);
   }
   results_.assign(tasks.size(), SequenceResult{});
   sampled_.clear();
@@ -184,8 +186,15 @@ const sampling::AllowedTokens& ModelRunner::allowed_of(const WantedRow& wanted, 
   return task.allowed_at_guesses[static_cast<std::size_t>(num_guessed) - 1];
 }
 
+// Where nothing may follow a guess, the answer ends with it.
+bool ModelRunner::is_behind_end(const WantedRow& wanted, const Part& part) {
+  const bool is_guess = wanted.position + 1 > std::ssize(part.sequences[wanted.sequence].history);
+  return is_guess && allowed_of(wanted, part).count() == 0;
+}
+
 HeadPlan::Reads ModelRunner::reads_of(const WantedRow& wanted, const Part& part) {
   if (is_observed(wanted, part)) return HeadPlan::Reads::kAll;
+  if (is_behind_end(wanted, part)) return HeadPlan::Reads::kNothing;
   if (!wanted.samples) return HeadPlan::Reads::kGreatest;
   const SamplingTask& task = part.tasks[wanted.sequence];
   const auto suppressed = suppressed_tokens(part.sequences[wanted.sequence], wanted.position, task);
@@ -287,7 +296,7 @@ void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const Logi
 bool ModelRunner::is_reached(const WantedRow& wanted, const Part& part) const {
   const sched::ScheduledSequence& sequence = part.sequences[wanted.sequence];
   const auto num_guessed = wanted.position + 1 - static_cast<std::int32_t>(sequence.history.size());
-  if (part.num_sampled[wanted.sequence] != num_guessed) return false;
+  if (part.num_sampled[wanted.sequence] != num_guessed || is_behind_end(wanted, part)) return false;
   if (num_guessed == 0) return true;
   return sampled_.tokens.back().token == sequence.draft_token_ids[static_cast<std::size_t>(num_guessed) - 1];
 }
@@ -321,7 +330,14 @@ void ModelRunner::sample(const WantedRow& wanted, const Part& part, const LogitV
       .allowed = allowed_of(wanted, part),
       .seed = task.seed,
       .choice_index = task.choice_index,
+      .guess_distribution = task.guess_distribution,
   };
+  // The row's own token may have been guessed too.
+  const auto num_guessed = static_cast<std::size_t>(part.num_sampled[wanted.sequence]);
+  if (num_guessed < sequence.draft_token_ids.size() && !task.guesses_drawn_from.empty()) {
+    input.guess_drawn_from = &task.guesses_drawn_from[num_guessed];
+    input.guess = sequence.draft_token_ids[num_guessed];
+  }
   auto output = sampling::sample(input, scratch_);
   if (!output) {
     result.error = std::move(output.error());

@@ -29,7 +29,11 @@ struct SamplingTask {
   sampling::AllowedTokens allowed;           // of the last committed row
   // The same for each guess's row. Empty: `allowed` is theirs too.
   std::span<const sampling::AllowedTokens> allowed_at_guesses = {};
+  // What each guess was drawn from, at least: the guesses are checked by residual sampling. Empty: by equality.
+  std::span<const sampling::Distribution> guesses_drawn_from = {};
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
+  // The token is a guess, see SampleInput. Null: it is none.
+  sampling::Distribution* guess_distribution = nullptr;
   std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
   bool want_attention_scores = false;
@@ -61,7 +65,8 @@ class ModelRunner {
   // output.sequences.size().
   //
   // Guesses are verified as if nobody had guessed: each row is sampled with the history that leads to it, and
-  // a guess counts when it is what was sampled. So tokens and log-probabilities do not depend on guesses.
+  // a guess counts when it is what was sampled. So tokens and log-probabilities do not depend on guesses; where it is
+  // known what they were drawn from, the tokens' distribution does not.
   std::span<SequenceResult> run(const sched::SchedulerOutput& output, std::span<const SamplingTask> tasks);
   // The tokens that the last run() sampled, for the scheduler; valid likewise. Those of a sequence with an
   // error are of no use.
@@ -99,6 +104,7 @@ class ModelRunner {
   void read_hidden(const Part& part, std::size_t begin, std::size_t end);
   static bool is_observed(const WantedRow& wanted, const Part& part);
   static const sampling::AllowedTokens& allowed_of(const WantedRow& wanted, const Part& part);
+  static bool is_behind_end(const WantedRow& wanted, const Part& part);
   static HeadPlan::Reads reads_of(const WantedRow& wanted, const Part& part);
   void plan_head(const Part& part, std::span<const WantedRow> chunk, std::int32_t first_row);
   model::Logits run_head();

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <random>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sampling/chi_square.h"
 #include "sampling/sampler.h"
 #include "sampling/stages/draw.h"
 
@@ -24,38 +23,6 @@ namespace {
 constexpr std::size_t kVocab = 8;
 constexpr std::size_t kGuesses = 3;             // of a round
 constexpr std::size_t kTokens = kGuesses + 1;  // the last of which a round adds by itself
-
-// By Wilson and Hilferty the cube root of chi-square / degrees is nearly normal; in sigmas.
-double deviation_of(double chi_square, int degrees) {
-  const double spread = 2.0 / (9.0 * degrees);
-  return (std::cbrt(chi_square / degrees) - (1.0 - spread)) / std::sqrt(spread);
-}
-constexpr double kMostDeviation = 3.719;  // a right rule goes beyond it once in 10,000 tests
-
-// Pearson's test of counts against probabilities. Rare cells are one.
-double deviation_of(std::span<const int> counts, std::span<const double> probabilities, int num_draws) {
-  double chi_square = 0.0, rest_want = 0.0, rest_count = 0.0;
-  int degrees = -1;
-  const auto add_cell = [&](double want, double count) {
-    chi_square += (count - want) * (count - want) / want;
-    ++degrees;
-  };
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const double want = probabilities[i] * num_draws;
-    if (want >= 8.0) {
-      add_cell(want, counts[i]);
-    } else {
-      rest_want += want;
-      rest_count += counts[i];
-    }
-  }
-  if (rest_want >= 8.0) {
-    add_cell(rest_want, rest_count);
-  } else if (rest_count > 8.0 + 6.0 * std::sqrt(8.0)) {
-    return 1e3;  // where next to nothing may be
-  }
-  return degrees < 1 ? 0.0 : deviation_of(chi_square, degrees);
-}
 
 std::vector<float> random_logits(std::mt19937& random, std::size_t size) {
   std::normal_distribution<float> normal(0.0f, 1.3f);
@@ -246,7 +213,7 @@ double deviation_of(const Table& table, Rule rule, int num_draws, std::uint64_t 
   std::vector<int> counts(probabilities_of(table).size());
   std::mt19937_64 random(seed);
   for (int i = 0; i < num_draws; ++i) ++counts[generate(table, rule, Uniforms(random))];
-  return deviation_of(counts, probabilities_of(table), num_draws);
+  return chi_square_deviation(counts, probabilities_of(table), num_draws);
 }
 
 constexpr std::uint32_t kTables = 64;
@@ -370,7 +337,7 @@ Outcome check_guesses(const Case& asked, const Distribution* planted = nullptr) 
     probabilities[static_cast<std::size_t>(entry.token)] = p.probability(entry);
     outcome.most_accepted += std::min(p.probability(entry), q.probability_of(entry.token));
   }
-  outcome.deviation = deviation_of(counts, probabilities, kDraws);
+  outcome.deviation = chi_square_deviation(counts, probabilities, kDraws);
   outcome.share_accepted = static_cast<double>(num_accepted) / kDraws;
   return outcome;
 }

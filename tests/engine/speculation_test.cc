@@ -3,6 +3,7 @@
 // Runs on tiny models. KVASIR_SPECULATION_MODEL names a real one to run instead.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
@@ -50,10 +51,11 @@ std::string path_of(const std::string& model) {
 
 // `draft_model`: empty for none.
 std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates,
-                                  const std::string& draft_model = {}) {
+                                  const std::string& draft_model = {}, DraftRule rule = DraftRule::kMatch) {
   EngineConfig config;
   config.model_path = real_model().empty() ? path_of(model) : real_model();
   if (speculates && !draft_model.empty()) config.draft_model_path = path_of(draft_model);
+  config.draft_rule = rule;
   config.num_threads = 2;
   config.kv_cache_type = setting.kv_type;
   config.max_num_seqs = setting.max_num_seqs;
@@ -143,11 +145,12 @@ void expect_same(const Answer& guessed, const Answer& plain) {
 class Speculation : public ::testing::TestWithParam<const char*> {
  protected:
   // With guesses as without, whatever the setting.
-  void compare(std::vector<Request> (*make_requests)(), std::int64_t least_right = 20, const std::string& draft_model = {}) {
+  void compare(std::vector<Request> (*make_requests)(), std::int64_t least_right = 20, const std::string& draft_model = {},
+               DraftRule rule = DraftRule::kMatch) {
     std::int64_t num_guesses = 0, num_right = 0, num_by_model = 0;
     for (const Setting& setting : settings()) {
       SCOPED_TRACE(setting.name);
-      const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true, draft_model);
+      const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true, draft_model, rule);
       for (int round = 0; round < 2; ++round) {  // the second finds its prompts cached
         const std::vector<Answer> wanted = generate(*plain, make_requests());
         const std::vector<Answer> answers = generate(*guessing, make_requests());
@@ -201,6 +204,53 @@ TEST_P(Speculation, ChangesNothingWithABadDraftModel) {
                                                           {"gemma3-q5_0", "llama-q4_k"},
                                                           {"gemma4-q4_0", "gemma3-q5_0"}};
   compare(requests, 0, others.at(GetParam()));
+}
+
+// All requests have a seed or are greedy.
+TEST_P(Speculation, ResidualSamplingLeavesRequestsWithASeedAlone) {
+  compare(requests, 20, GetParam(), DraftRule::kResidual);
+}
+
+std::vector<Request> without_seeds(std::vector<Request> all) {
+  for (Request& request : all) {
+    request.sampling.seed.reset();
+    request.sampling.temperature = 1.0f;
+  }
+  return all;
+}
+
+// The model guesses for itself, so that a guess is wrong only where rounding or a guide's end says so.
+TEST_P(Speculation, ResidualSamplingEndsAnswersAsTheyHaveTo) {
+  std::int64_t num_guesses = 0, num_right = 0;
+  for (const Setting& setting : settings()) {
+    SCOPED_TRACE(setting.name);
+    const auto engine = engine_of(GetParam(), setting, true, GetParam(), DraftRule::kResidual);
+    for (auto* const make_requests : {requests, guided_requests, requests, guided_requests}) {
+      const std::vector<Request> asked = without_seeds(make_requests());
+      const std::vector<Answer> answers = generate(*engine, asked);
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        SCOPED_TRACE(i);
+        const SamplingParams& sampling = asked[i].sampling;
+        EXPECT_EQ(answers[i].error, "");
+        EXPECT_LE(std::ssize(answers[i].token_ids), sampling.max_tokens);
+        if (answers[i].finish_reason == FinishReason::kLength) {
+          EXPECT_EQ(std::ssize(answers[i].token_ids), sampling.max_tokens);
+        }
+        EXPECT_EQ(answers[i].logprobs.size(), sampling.logprobs ? answers[i].token_ids.size() : 0);
+        const std::vector<TokenId>& allowed = sampling.allowed_token_ids;
+        for (const TokenId token : answers[i].token_ids) {
+          EXPECT_TRUE(allowed.empty() || std::ranges::find(allowed, token) != allowed.end());
+        }
+      }
+    }
+    const EngineStats stats = stats_after(*engine, 4 * std::ssize(requests()));
+    num_guesses += stats.drafts_by.back().num_drafted;
+    num_right += stats.drafts_by.back().num_accepted;
+  }
+  RecordProperty("num_guesses", std::to_string(num_guesses));
+  RecordProperty("num_right", std::to_string(num_right));
+  EXPECT_GT(num_guesses, 30) << "or nothing was tested";
+  EXPECT_GT(num_right, num_guesses * 8 / 10);
 }
 
 TEST(SpeculationModel, ADraftModelHasTheModelsTokens) {
