@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Plays prompts one at a time against a server that guesses tokens and one that does not, in turn.
 
-Both give the same texts; a difference is an error. Rates count from the first token to the last. Each round has answers
+Both give the same texts; a difference is an error. With --draft-rule residual they have the same distribution alone: then
+requests have no seed, and texts are not compared. Rates count from the first token to the last. Each round has answers
 of its own to look up (cache_salt), unless --again: then a round is played before that does not count.
 
-Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--draft-model MODEL] [--again] [--rounds N]
+Usage: compare.py MODEL --workload FILE [--kinds LIST] [--speculate NAME] [--draft-model MODEL] [--draft-rule RULE] [--again] [--rounds N]
          [--streams N] [--waves N] [--max-tokens N] [--temperature T] [--out FILE]
   FILE: JSON lines {"kind", "prompt" or "messages", "response_format"}; the last is optional
 """
@@ -47,9 +48,9 @@ class Server:
         found = re.findall(r'kvasir_(draft_tokens\w*)_total\{.*drafter="(\w+)"\} (\d+)', text)
         return {f"{name} of {drafter}": int(number) for name, drafter, number in found}
 
-    def answer(self, job, salt, max_tokens, temperature):
+    def answer(self, job, salt, max_tokens, temperature, seed):
         """The text, its tokens, and the seconds from the first token to the last."""
-        body = {"cache_salt": salt, "max_tokens": max_tokens, "temperature": temperature, "seed": 7, "stream": True,
+        body = {"cache_salt": salt, "max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stream": True,
                 "stream_options": {"include_usage": True}}
         path = "/v1/chat/completions" if "messages" in job else "/v1/completions"
         body |= {key: job[key] for key in ("messages", "prompt", "response_format") if key in job}
@@ -79,10 +80,11 @@ def play(server, asked, salt, arguments):
     """Answers to all that is asked, so often that all streams have work; wall and processor seconds."""
     num_asked = len(asked)
     jobs = asked * -(-arguments.streams * arguments.waves // num_asked)
+    seed = -1 if arguments.draft_rule == "residual" else 7
     began, cpu = time.monotonic(), server.cpu_s()
     with concurrent.futures.ThreadPoolExecutor(arguments.streams) as pool:
         answers = list(pool.map(lambda job: server.answer(job[1], f"{salt}, {job[0] // num_asked}", arguments.max_tokens,
-                                                          arguments.temperature), enumerate(jobs)))
+                                                          arguments.temperature, seed), enumerate(jobs)))
     return answers, time.monotonic() - began, server.cpu_s() - cpu
 
 
@@ -93,6 +95,7 @@ def main():
     parser.add_argument("--kinds", help="of the workload, with commas; all")
     parser.add_argument("--speculate", default="auto", help="off: the spread of a server against itself")
     parser.add_argument("--draft-model", help="of the server that guesses")
+    parser.add_argument("--draft-rule", default="match", help="of that server")
     parser.add_argument("--again", action="store_true", help="every question was asked before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", type=int, default=1)
@@ -103,10 +106,10 @@ def main():
     arguments = parser.parse_args()
     jobs = [json.loads(line) for line in open(arguments.workload)]
     kinds = arguments.kinds.split(",") if arguments.kinds else sorted({job["kind"] for job in jobs})
-    draft = ["--draft-model", arguments.draft_model] if arguments.draft_model else []
+    draft = ["--draft-model", arguments.draft_model, "--draft-rule", arguments.draft_rule] if arguments.draft_model else []
     servers = {"off": Server(arguments.model, "off", arguments.streams),
                "on": Server(arguments.model, arguments.speculate, arguments.streams, *draft)}
-    rows, wrong = [], 0
+    rows, wrong, guessed_tokens = [], 0, 0
     try:
         for turn in range(arguments.rounds):
             for kind in kinds:
@@ -116,12 +119,16 @@ def main():
                 if arguments.again and turn == 0:
                     play(servers["on"], of_kind, salt, arguments)
                 played = {name: play(servers[name], of_kind, salt, arguments) for name in names}
-                wrong += sum(a[0] != b[0] for a, b in zip(played["off"][0], played["on"][0]))
-                tokens = sum(answer[1] for answer in played["off"][0])
-                decode = {name: sum(answer[2] for answer in played[name][0]) for name in servers}
+                if arguments.draft_rule != "residual":
+                    wrong += sum(a[0] != b[0] for a, b in zip(played["off"][0], played["on"][0]))
+                count = {name: sum(answer[1] for answer in played[name][0]) for name in servers}
+                tokens = count["off"]
+                guessed_tokens += count["on"]
+                # Texts that differ have other lengths: seconds of a token.
+                decode = {name: sum(answer[2] for answer in played[name][0]) / count[name] for name in servers}
                 rows.append({"kind": kind, "turn": turn, "tokens": tokens, "decode_ratio": decode["off"] / decode["on"],
-                             "wall_ratio": played["off"][1] / played["on"][1],
-                             "cpu_ratio": played["off"][2] / played["on"][2]})
+                             "wall_ratio": played["off"][1] / played["on"][1] * count["on"] / count["off"],
+                             "cpu_ratio": played["off"][2] / played["on"][2] * count["on"] / count["off"]})
                 print({key: round(value, 3) if isinstance(value, float) else value for key, value in rows[-1].items()},
                       flush=True)
         drafts = servers["on"].drafts()
@@ -130,14 +137,18 @@ def main():
             server.stop()
     summary = {kind: {key: round(statistics.median(row[key] for row in rows if row["kind"] == kind), 3)
                       for key in ("decode_ratio", "wall_ratio", "cpu_ratio")} for kind in kinds}
-    print(json.dumps({"median": summary, "draft_tokens": drafts, "texts_that_differ": wrong}))
+    # A round before the first one of --again is not in the tokens.
+    accepted = sum(number for name, number in drafts.items() if name.startswith("draft_tokens_accepted"))
+    tokens_per_step = None if arguments.again else round(guessed_tokens / (guessed_tokens - accepted), 3)
+    print(json.dumps({"median": summary, "draft_tokens": drafts, "tokens_per_step": tokens_per_step, "texts_that_differ": wrong}))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
                                                            "waves": arguments.waves,
-                                                           "speculate": arguments.speculate, "draft_model": arguments.draft_model,
+                                                           "speculate": arguments.speculate, "draft_model": arguments.draft_model, "draft_rule": arguments.draft_rule,
                                                            "again": arguments.again,
                                                            "temperature": arguments.temperature, "median": summary,
-                                                           "draft_tokens": drafts, "rows": rows}, indent=1) + "\n")
+                                                           "draft_tokens": drafts, "tokens_per_step": tokens_per_step,
+                                                           "rows": rows}, indent=1) + "\n")
     return 1 if wrong else 0
 
 

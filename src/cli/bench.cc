@@ -17,6 +17,7 @@
 #include "cli/machine_report.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
+#include "cli/one_of.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "engine/host_isa.h"
@@ -30,6 +31,7 @@ struct BenchOptions {
   std::int32_t n_gen = 128;
   std::vector<std::int32_t> depths = {0};
   std::vector<std::int32_t> batches = {1};
+  std::vector<std::string> speculate = {"off"};
   std::int32_t repeat = 5;
   KvParams kv;
   EngineOptions engine = {.no_prefix_cache = true};
@@ -59,11 +61,14 @@ std::vector<BenchmarkCase> cases_of(const BenchOptions& options) {
   if (options.n_gen == 0) return cases;
   for (std::int32_t depth : options.depths) {
     for (std::int32_t batch : options.batches) {
-      cases.push_back({.kind = BenchmarkKind::kGeneration,
-                       .n_gen = options.n_gen,
-                       .depth = depth,
-                       .batch = batch,
-                       .kv = options.kv});
+      for (const std::string& speculate : options.speculate) {
+        cases.push_back({.kind = BenchmarkKind::kGeneration,
+                         .n_gen = options.n_gen,
+                         .depth = depth,
+                         .batch = batch,
+                         .kv = options.kv,
+                         .speculate = speculate});
+      }
     }
   }
   return cases;
@@ -74,6 +79,8 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
                                        const GlobalOptions& globals) {
   EngineOptions engine = options.engine;
   engine.max_num_seqs = 1;
+  const bool speculates = std::ranges::any_of(options.speculate, [](const std::string& way) { return way != "off"; });
+  engine.speculate = speculates ? "auto" : "off";
   for (const BenchmarkCase& test : cases) engine.max_num_seqs = std::max(engine.max_num_seqs, test.batch);
   if (engine.max_num_batched_tokens > 0) {
     engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_num_seqs);
@@ -212,6 +219,18 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   return report;
 }
 
+void write_speculation(JsonWriter& json, const BenchResult& result) {
+  const Speed& speed = result.tokens_per_s;
+  if (result.test.kind == BenchmarkKind::kGeneration) {
+    json.member("speculate", result.test.speculate).member("tokens_per_step", speed.tokens_per_step());
+    if (speed.num_draft_tokens > 0) {
+      json.member("accept_rate",
+                  static_cast<double>(speed.num_draft_tokens_accepted) / static_cast<double>(speed.num_draft_tokens));
+    }
+  }
+  json.member("tokens_sha256", speed.tokens_sha256);
+}
+
 void write_result(JsonWriter& json, const BenchResult& result) {
   json.begin_object()
       .member("test", name_of(result.test.kind))
@@ -230,6 +249,7 @@ void write_result(JsonWriter& json, const BenchResult& result) {
   json.end_array().end_object();
   if (result.test.kind == BenchmarkKind::kGeneration) json.member("bytes_per_step", result.bytes_per_step);
   json.member("kv_bytes_share", result.tokens_per_s.kv_bytes_share);
+  write_speculation(json, result);
   json.key("limits");
   write_limits(json, result.limits);
   json.member("share_of_limit", result.share_of_limit).end_object();
@@ -284,15 +304,18 @@ int print_bench_json(const BenchOptions& options, const GlobalOptions& globals, 
 int print_bench_table(const BenchOptions& options, const BenchReport& report, int exit_code) {
   print(fmt::format("{} {}{}, limits: {}\n", printable_line(options.model), report.model.quantization,
                     options.engine.fast ? " in fast mode" : "", describe_limits(report.limits)));
-  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
-                    "tokens/s", "min .. max", "of limit"));
+  const bool speculates = std::ranges::any_of(
+      report.results, [](const BenchResult& result) { return result.test.speculate != "off"; });
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}{}\n", "test", "tokens", "depth", "batch", "tokens/s",
+                    "min .. max", "of limit", speculates ? "  speculate  tokens/step" : ""));
   for (const BenchResult& result : report.results) {
     const BenchmarkCase& test = result.test;
     const Speed& speed = result.tokens_per_s;
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
-    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%\n", name_of(test.kind),
+    const std::string guessed = speculates && !is_prompt ? fmt::format("{:>11}{:>13.2f}", test.speculate, speed.tokens_per_step()) : "";
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%{}\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
-                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * result.share_of_limit));
+                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * result.share_of_limit, guessed));
   }
   return finish_output(exit_code);
 }
@@ -334,7 +357,11 @@ void add_bench(CLI::App& app, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
-  add_speculate_option(*verb, options->engine, "off");
+  verb->add_option("--speculate", options->speculate, "Ways of guessing tokens, each of which is a result: off,auto")
+      ->delimiter(',')
+      ->check(one_of({"auto", "suffix", "off"}))
+      ->default_str("off");
+  add_draft_options(*verb, options->engine);
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <random>
 #include <utility>
 
 #include "cli/lockstep_window.h"
+#include "store/sha256.h"
 
 namespace kvasir::cli {
 namespace {
@@ -51,6 +54,7 @@ std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab
     request.sampling.max_tokens = max_tokens;
     request.use_prefix_cache = false;
     request.kv = test.kv;
+    request.speculates = test.speculate != "off";
   }
   return requests;
 }
@@ -88,6 +92,19 @@ bool same_tokens(const RunOutcome& a, const RunOutcome& b) {
     }
   }
   return true;
+}
+
+// Of the tokens that a run has in any case.
+std::string tokens_sha256(const BenchmarkCase& test, const RunOutcome& outcome) {
+  store::Sha256 sha256;
+  for (const std::vector<TokenId>& tokens : outcome.tokens) {
+    for (std::size_t i = 0; i < std::min(tokens.size(), static_cast<std::size_t>(test.n_gen) + 1); ++i) {
+      const auto id = static_cast<std::uint32_t>(tokens[i]);
+      const std::array bytes = {std::byte(id), std::byte(id >> 8), std::byte(id >> 16), std::byte(id >> 24)};
+      sha256.update(bytes);
+    }
+  }
+  return sha256.hex_digest();
 }
 
 double tokens_per_second(const BenchmarkCase& test, const RunOutcome& outcome) {
@@ -150,6 +167,10 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
       static_cast<double>(after.skipped_weight_bytes - before.skipped_weight_bytes) * test.batch /
       static_cast<double>(num_tokens);
   speed.kv_bytes_share = kv_bytes_share;
+  speed.tokens_sha256 = tokens_sha256(test, warm_up);
+  speed.num_tokens = num_tokens;
+  speed.num_draft_tokens = after.num_draft_tokens - before.num_draft_tokens;
+  speed.num_draft_tokens_accepted = after.num_draft_tokens_accepted - before.num_draft_tokens_accepted;
   return speed;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct BenchmarkCase {
   std::int32_t depth = 0;
   std::int32_t batch = 1;
   KvParams kv = {};
+  std::string speculate = "off";  // as the flag; of generation
 
   // Prompt tokens of each stream; generation needs at least one to start from.
   std::int32_t prompt_tokens() const;
@@ -41,6 +43,14 @@ struct Speed {
   std::vector<double> runs;
   double skipped_bytes_per_step = 0.0;  // of the weights: EngineStats
   double kv_bytes_share = 1.0;          // as Usage, of the last run
+  std::string tokens_sha256;            // of each stream's first n_gen + 1 tokens: the tokens' ids, in 4 bytes each
+  std::int64_t num_tokens = 0;          // of all runs
+  std::int64_t num_draft_tokens = 0, num_draft_tokens_accepted = 0;
+
+  // Of a stream.
+  double tokens_per_step() const {
+    return static_cast<double>(num_tokens) / static_cast<double>(num_tokens - num_draft_tokens_accepted);
+  }
 };
 Speed summarize(std::vector<double> runs);
 

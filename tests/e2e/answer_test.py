@@ -38,6 +38,14 @@ class Run(CommandLineTest):
         self.assertEqual(said["steps"], 80 - said["accepted"])
         self.assertEqual(said["drafted"], sum(one["drafted"] for one in said["drafters"]))
 
+    def test_residual_sampling_leaves_a_seed_its_answer(self):
+        words = ["run", LLAMA, "Hello, hello", "--temperature", "1", "--seed", "3", "--max-tokens", "80", "--ignore-eos"]
+        plain = self.json(*words, "--speculate", "off")
+        drafted = self.json(*words, "--draft-model", LLAMA, "--draft-rule", "residual")
+        self.assertEqual(plain["token_ids"], drafted["token_ids"])
+        self.refusal(USAGE, "run", LLAMA, "Hello", "--draft-rule", "residual", says="--draft-rule residual: ")
+        self.refusal(USAGE, "run", LLAMA, "Hello", "--draft-rule", "typical", says="--draft-rule")
+
     def test_a_draft_model_that_cannot_guess_is_refused(self):
         for code, words, line in ((USAGE, (GEMMA,), "draft model: its tokens are not the model's: token 0 is "),
                                   (BAD_FILE, ("no-such-model",), "no-such-model"),
@@ -274,6 +282,20 @@ class Measure(CommandLineTest):
             self.assertEqual(len(speed["runs"]), 2)
             self.assertTrue(0 < speed["min"] <= speed["median"] <= speed["max"])
             self.assertTrue(0 < result["share_of_limit"] <= 1)
+
+    def test_bench_takes_several_ways_of_guessing(self):
+        report = self.json("bench", LLAMA, "--prompt", "8", "--gen", "64", "--batch", "1,2", "--repeat", "1", "--speculate", "off,auto")
+        prompt, *generated = report["results"]
+        self.assertEqual([(r["batch"], r["speculate"]) for r in generated], [(1, "off"), (1, "auto"), (2, "off"), (2, "auto")])
+        self.assertNotIn("speculate", prompt)
+        for off, auto in (generated[:2], generated[2:]):
+            self.assertEqual(off["tokens_per_step"], 1)
+            self.assertNotIn("accept_rate", off)
+            self.assertGreater(auto["tokens_per_step"], 1)
+            self.assertTrue(0 < auto["accept_rate"] <= 1)
+            self.assertEqual(off["tokens_sha256"], auto["tokens_sha256"])
+        self.assertEqual(len({r["tokens_sha256"] for r in report["results"]}), 3)
+        self.refusal(USAGE, "bench", LLAMA, "--speculate", "off,always", says="--speculate")
 
     def test_bench_leaves_kinds_out(self):
         report = self.json("bench", NO_TOKENIZER, "--prompt", "0", "--gen", "4", "--repeat", "1")
