@@ -59,6 +59,8 @@ struct KvEvalOptions {
 };
 
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
+// The suites that `ppl` stands for.
+constexpr std::array kTextProtocols = {eval::kCompressThenScore, eval::kStreaming};
 constexpr std::array kNeedleKinds = {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles,
                                      eval::kLiveNeedle, eval::kRecall};
 // The suites that `needle` stands for.
@@ -130,7 +132,9 @@ class KvEvaluation {
   }
 
   Status add(std::string_view suite) {
-    if (suite == "ppl") return add_text();
+    for (const eval::KvProtocol& protocol : kTextProtocols) {
+      if (suite == "ppl" || suite == protocol.suite) KVASIR_CHECKED(add_text(protocol));
+    }
     for (const eval::NeedleKind& kind : kNeedleKinds) {
       const bool is_meant =
           suite == kind.suite || (suite == "needle" && std::ranges::count(kGateNeedles, kind.suite) > 0);
@@ -139,14 +143,12 @@ class KvEvaluation {
     return {};
   }
 
-  Status add_text() {
+  Status add_text(const eval::KvProtocol& protocol) {
     for (const auto& [ctx, count] : {std::pair{kWindowTokens, options_.num_windows},
                                      std::pair{kLongWindowTokens, options_.num_long_windows}}) {
       if (count == 0 || ctx > session_.engine->model_info().max_model_len_tokens) continue;
       KVASIR_TRY(auto windows, eval::cut_windows(*session_.engine->tokenizer(), text_, ctx, count));
-      for (const eval::KvProtocol& protocol : {eval::kCompressThenScore, eval::kStreaming}) {
-        for (std::size_t i = 0; i < windows.size(); ++i) add_window(protocol, i, windows[i]);
-      }
+      for (std::size_t i = 0; i < windows.size(); ++i) add_window(protocol, i, windows[i]);
     }
     return {};
   }
@@ -378,9 +380,10 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   std::vector<std::string> suites = {"ppl", "needle"};
+  for (const eval::KvProtocol& protocol : kTextProtocols) suites.emplace_back(protocol.suite);
   for (const eval::NeedleKind& kind : kNeedleKinds) suites.emplace_back(kind.suite);
   verb->add_option("--suite", options->suites,
-                   "What to measure, with commas; needle is needle-late, -aware and -keys")
+                   "What to measure, with commas; ppl is p1 and p2, needle is needle-late, -aware and -keys")
       ->delimiter(',')
       ->check(one_of(suites))
       ->capture_default_str();
