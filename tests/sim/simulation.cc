@@ -44,6 +44,7 @@ void Coverage::add(const Coverage& other) {
   num_rounds += other.num_rounds;
   num_moves += other.num_moves;
   num_journaled += other.num_journaled;
+  num_budgets += other.num_budgets;
   num_layer_passes += other.num_layer_passes;
   num_disk_writes += other.num_disk_writes;
   num_disk_reads += other.num_disk_reads;

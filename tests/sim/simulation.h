@@ -41,6 +41,7 @@ struct Coverage {
   std::int64_t num_rounds = 0;       // of them that had to wait for others
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
+  std::int64_t num_budgets = 0;      // times that a budget was looked at
   std::int64_t num_layer_passes = 0;
   std::int64_t num_disk_writes = 0;    // of cells that became ghosts
   std::int64_t num_disk_reads = 0;     // of ghosts that came back
@@ -95,6 +96,7 @@ class Simulation {
   void check_copies();
   void check_journal();
   void check_record(const kv::StepRecord& step, const sched::Sequence& sequence);
+  void check_budget(const kv::StepRecord& step, const sched::Sequence& sequence);
   void check_all_ended();
   void end(SequenceId id, End how);
   void fail(std::string message);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kv/policy/registry.h"
 #include "sim/simulation.h"
 
 namespace kvasir::sim {
@@ -205,6 +206,7 @@ void Simulation::check_journal() {
 void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence& sequence) {
   if (step.num_computed_tokens != sequence.num_computed_tokens) fail("a journal is told of another time");
   coverage_.num_journaled += std::ssize(step.actions);
+  check_budget(step, sequence);
   for (const kv::ActionRecord& action : step.actions) {
     const kv::BlockTable& table = sequence.kv.tables[action.group];
     const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
@@ -215,6 +217,35 @@ void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence&
                        number(sequence.id), name_of(action.to), name_of(present)));
     }
   }
+}
+
+// Where one price is for a whole group, its budget is kept, or all that may go is gone. A ladder with a disk lets
+// cells rest.
+void Simulation::check_budget(const kv::StepRecord& step, const sched::Sequence& sequence) {
+  const kv::KvPolicySettings& settings = sequence.kv_policy;
+  const bool has_one_price = settings.policy == &kv::pooled_ladder_policy() ||
+                             settings.policy == &kv::priced_ladder_policy();
+  if (!has_one_price || settings.max_lost_share < 1.0 || kv_.cells().has_disk() || !step.is_planned ||
+      step.ran_out_of_room || step.num_waiting > 0) {
+    return;
+  }
+  ++coverage_.num_budgets;
+  if (step.bytes_share_after <= settings.budget_share) return;
+  bool has_full_group = false;  // only those have a budget
+  const std::int32_t end = step.num_computed_tokens / kv::kTokensPerBlock - kv::kNumGraceBlocks;
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (!kv_.group(g).is_full()) continue;
+    has_full_group = true;
+    bool may_drop = false;
+    for (std::int32_t b = kv::kNumSinkBlocks; b < end; ++b) {
+      const BlockId block = sequence.kv.tables[static_cast<std::size_t>(g)][b];
+      may_drop = may_drop || (block != kHole && kv_.cells().bytes(g, block) > 0);
+    }
+    if (!may_drop) return;
+  }
+  if (!has_full_group) return;
+  fail(fmt::format("sequence {} keeps {:.1f}% of its bytes instead of {:.1f}%, and blocks that may go",
+                   number(sequence.id), 100 * step.bytes_share_after, 100 * settings.budget_share));
 }
 
 std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {

@@ -43,8 +43,9 @@ kv::KvCacheConfig make_kv(SeededRandom& random) {
 kv::KvPolicySettings make_policy(SeededRandom& random) {
   if (random.percent(50)) return {};
   kv::KvPolicySettings settings;
-  settings.policy = random.percent(50) ? &kv::ladder_policy()
-                                       : kv::policies()[random.bits() % kv::policies().size()];
+  constexpr std::size_t kNumLadders = 3;  // which come first, and are the likeliest
+  const std::size_t num_policies = random.percent(50) ? kNumLadders : kv::policies().size();
+  settings.policy = kv::policies()[random.bits() % num_policies];
   settings.budget_share = random.pick<double>(kBudgets);
   if (random.percent(20)) settings.max_lost_share = 0.02;
   return settings;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <ranges>
 
+#include "kv/policy/block_ranks.h"
+
 namespace kvasir::kv {
 namespace {
 
@@ -20,7 +22,6 @@ constexpr float kFloorMeans = 3.0f;
 constexpr float kLeastMeans = 1.0f;
 // The least worth of coming back, in prices of the cheapest step down.
 constexpr float kPromotionPrices = 2.0f;
-constexpr std::size_t kNumBins = 256;
 
 }  // namespace
 
@@ -69,7 +70,7 @@ std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
 void CellLadder::rank() {
   statistics_ = view_.scores->statistics(cell_);
   forecast();
-  if (may_ghost_) find_massive_values();
+  if (may_ghost_) least_massive_ = least_massive_magnitude(statistics_);
   find_resting();
   for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
   std::ranges::make_heap(steps_, is_later);
@@ -142,7 +143,6 @@ void CellLadder::forecast() {
   raise_to_floor();
 }
 
-// Ranks are those of 256 bins: sorting would take longer than all the rest.
 void CellLadder::raise_to_floor() {
   const std::span<const float> distinctness =
       statistics_.first(std::min(forecast_.size(), statistics_.size()));
@@ -150,30 +150,11 @@ void CellLadder::raise_to_floor() {
   mean_forecast_ =
       std::max(sum / static_cast<float>(std::max<std::size_t>(1, forecast_.size())), kLeastForecast);
   for (float& forecast : forecast_) forecast = std::max(forecast, kLeastMeans * mean_forecast_);
-  if (distinctness.empty()) return;
-  const auto [least, greatest] = std::ranges::minmax(distinctness);
-  const float bins_per_unit = greatest > least ? (kNumBins - 1) / (greatest - least) : 0.0f;
-  const auto bin_of = [&](std::size_t b) {
-    return static_cast<std::size_t>((distinctness[b] - least) * bins_per_unit);
-  };
-  std::array<float, kNumBins> num_less_distinct = {};
-  for (std::size_t b = 0; b < distinctness.size(); ++b) num_less_distinct[bin_of(b)] += 1.0f;
-  std::exclusive_scan(num_less_distinct.begin(), num_less_distinct.end(), num_less_distinct.begin(), 0.0f);
-  for (std::size_t b = 0; b < distinctness.size(); ++b) {
-    const float share = num_less_distinct[bin_of(b)] / static_cast<float>(distinctness.size());
+  ranks_.resize(distinctness.size());
+  rank_by_distinctness(distinctness, ranks_);
+  for (std::size_t b = 0; b < ranks_.size(); ++b) {
+    const float share = ranks_[b];
     forecast_[b] = std::max(forecast_[b], kFloorMeans * mean_forecast_ * (share * share) * (share * share));
-  }
-}
-
-// Tokens with massive values hold a sentence together although little attention goes to them: without them
-// models repeat themselves (VaSE). Those of the longest 1% stay.
-void CellLadder::find_massive_values() {
-  std::array<std::size_t, 256> num_blocks_of = {};
-  for (const float statistic : statistics_) ++num_blocks_of[SequenceScores::value_magnitude(statistic)];
-  std::size_t may_stay = std::max<std::size_t>(1, statistics_.size() / 100);
-  least_massive_ = 256;
-  while (least_massive_ > 1 && num_blocks_of[least_massive_ - 1] <= may_stay) {
-    may_stay -= num_blocks_of[--least_massive_];
   }
 }
 

@@ -59,7 +59,6 @@ class CellLadder {
 
   void forecast();
   void raise_to_floor();
-  void find_massive_values();
   void find_resting();
   void propose(std::size_t block);
   float worth(std::size_t block) const;
@@ -72,6 +71,7 @@ class CellLadder {
   std::int32_t cell_ = 0;
   std::vector<Rung> rungs_;
   std::vector<float> forecast_;       // by full block
+  std::vector<float> ranks_;          // likewise, by distinctness
   std::vector<std::size_t> rung_of_;  // likewise
   std::vector<KvFormat> present_;     // likewise
   // The part of a long memory that was filled since the block was: a block that few queries have seen counts

@@ -191,13 +191,14 @@ TEST_P(EveryPolicy, PassesOverWhatIsGone) {
 }
 
 class Ladder : public EveryPolicy {};
-INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy(), &pooled_ladder_policy()),
-                         [](const auto& param_info) {
-                           return std::string(param_info.param == &ladder_policy() ? "ladder"
-                                                                                   : "ladder_pooled");
-                         });
+INSTANTIATE_TEST_SUITE_P(Policies, Ladder,
+                         testing::Values(&ladder_policy(), &pooled_ladder_policy(), &priced_ladder_policy()),
+                         policy_name);
+class LadderWithFloor : public EveryPolicy {};
+INSTANTIATE_TEST_SUITE_P(Policies, LadderWithFloor,
+                         testing::Values(&ladder_policy(), &pooled_ladder_policy()), policy_name);
 
-TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
+TEST_P(LadderWithFloor, TakesFormatsBeforeItDropsAnything) {
   // Eight are worth so much that dropping others would cost less than making them as coarse as can be.
   attend(8, 16, 1e4f);
   for (const CellAction& action : plan(0.207)) EXPECT_NE(action.to, KvFormat::kGone);
@@ -259,7 +260,7 @@ TEST_P(Ladder, KeepsTheMostAttendedBlocksFinest) {
 
 // A block that gets so much more than the others that, forecast for forecast, they would all have to become
 // coarser twice before it does once.
-TEST_P(Ladder, TakesNotAllBitsOfQuietBlocksForABusyOne) {
+TEST_P(LadderWithFloor, TakesNotAllBitsOfQuietBlocksForABusyOne) {
   constexpr std::int32_t kBusy = 20;
   const KvPolicySettings settings{.policy = &policy()};
   const std::vector<Rung> rungs = ladder_of(view(settings));
