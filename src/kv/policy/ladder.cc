@@ -3,7 +3,8 @@
 // "ladder" first shares out the budget by the weight of each layer and head for the model, or evenly where
 // that was not measured (cell_budgets.h). Then each takes the steps that lose the least per byte.
 // "ladder-pooled" has one price for all: layers and heads whose attention is spread give to those that look
-// far back. With the true attention of the future it would be the better one; with forecasts it has not been.
+// far back. With the true attention of the future it would be the better one; with forecasts and this floor it
+// has not been (PricedLadder has none).
 //
 // Nothing is dropped as long as the coarsest format would do: what a drop loses is bimodal, nothing or the
 // one thing that is asked for, and no forecast knows which. With a disk a block becomes a ghost before it is
