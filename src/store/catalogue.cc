@@ -162,7 +162,7 @@ class Reader {
  private:
   // Of plain names, which are no glob either.
   static bool is_below_folder(std::string_view path) {
-    const auto allowed = [](char c) { return c != '*' && c != '?' && c != '[' && c != '\\' && c >= ' '; };
+    const auto allowed = [](char c) { return c != '*' && c != '?' && c != '[' && c != '\\' && c >= ' ' && c <= '~'; };
     for (const auto part : std::views::split(path, '/')) {
       const std::string_view name(part.begin(), part.end());
       if (name.empty() || name == "." || name == ".." || !std::ranges::all_of(name, allowed)) return false;

@@ -20,6 +20,7 @@ TEST(OriginPattern, MatchesOneOrigin) {
   EXPECT_TRUE(matches("http://[::1]:3000", "http://[::1]:3000"));
   EXPECT_TRUE(matches("app://obsidian.md", "app://obsidian.md"));
   EXPECT_TRUE(matches("null", "null"));
+  EXPECT_TRUE(matches("https://b\xC3\xBC" "cher.example", "https://b\xC3\xBC" "cher.example"));
   EXPECT_FALSE(matches("https://chat.example", "http://chat.example"));
   EXPECT_FALSE(matches("https://chat.example", "https://chat.example:8443"));
   EXPECT_FALSE(matches("https://chat.example", "https://chat.example.evil"));

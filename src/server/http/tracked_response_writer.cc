@@ -23,7 +23,7 @@ std::string echoable_id(const Request& request) {
   constexpr std::size_t kMaxIdBytes = 128;
   if (id == nullptr || id->size() > kMaxIdBytes) return {};
   for (const char c : *id) {
-    if (c <= ' ' || c == 0x7F) return {};
+    if (c <= ' ' || c > '~') return {};
   }
   return *id;
 }
