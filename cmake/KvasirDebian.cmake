@@ -4,9 +4,10 @@
 set(kvasir_system_dir ${PROJECT_BINARY_DIR}/system)
 add_custom_command(
   OUTPUT ${kvasir_system_dir}/made
-  COMMAND ${CMAKE_COMMAND} -DKVASIR=$<TARGET_FILE:kvasir> -DOUT=${kvasir_system_dir}
+  COMMAND ${CMAKE_COMMAND} "-DKVASIR=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:kvasir>" -DOUT=${kvasir_system_dir}
           -P ${PROJECT_SOURCE_DIR}/cmake/ManPages.cmake
-  DEPENDS kvasir ${PROJECT_SOURCE_DIR}/cmake/ManPages.cmake)
+  DEPENDS kvasir ${PROJECT_SOURCE_DIR}/cmake/ManPages.cmake
+  VERBATIM)
 add_custom_command(
   OUTPUT ${PROJECT_BINARY_DIR}/changelog.gz
   COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/deploy/debian/changelog > ${PROJECT_BINARY_DIR}/changelog.gz
@@ -50,7 +51,7 @@ set(CPACK_PACKAGE_NAME kvasir)
 set(CPACK_PACKAGE_CONTACT "Kvasir maintainers <maintainers@kvasir.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "inference engine and server for language models on CPUs")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"Kvasir runs GGUF models on processors with AVX2 or AVX-512, behind the
+"Kvasir runs GGUF models on processors with AVX2, AVX-512 or NEON, behind the
 protocols of OpenAI and Anthropic, with a paged KV cache, continuous batching
 and answers that do not depend on who else is being served.
 .
@@ -64,7 +65,15 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR})
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(CMAKE_CROSSCOMPILING)
+  # CPack would ask dpkg for this system's libraries.
+  set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/CrossDependencies.cmake)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_KVASIR_SYSROOT ${CMAKE_SYSROOT})
+  set(CPACK_KVASIR_PROGRAM ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/kvasir)
+else()
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
 # systemd-sysusers makes the service's user.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers | systemd-sysusers")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-pip")  # `kvasir pull`
