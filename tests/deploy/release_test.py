@@ -62,7 +62,7 @@ class Release(unittest.TestCase):
 
     def test_the_package_answers_on_a_bare_root(self):
         root = self.root_of(SUITES[0], "python3", "python3-pip")
-        [package] = self.dist.glob("*.deb")
+        [package] = self.dist.glob(f"*_{run('dpkg', '--print-architecture').strip()}.deb")
         shutil.copy(package, root / "var/tmp")
         begin = time.monotonic()
         self.inside(root, "apt-get", "update", "-q")
