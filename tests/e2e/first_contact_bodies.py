@@ -205,7 +205,7 @@ VALUES = [
     ("stop with a null", each("cp", stop=[None, "zzz"]), None),
     ("biases as pairs", each("cprm", logit_bias=[[70, -1], [71, False]]), None),
     ("biases as texts", each("cprm", logit_bias={"70": "-5"}), None),
-    ("beams", each("cp", use_beam_search=True), "use_beam_search"),
+    ("beams", each("cp", use_beam_search=True), None),
     ("a pattern of blanks", each("cp", guided_whitespace_pattern="[ ]?"), "guided_whitespace_pattern"),
     ("text and audio", each("c", modalities=["text", "audio"], audio={"voice": "x", "format": "wav"}), "modalities"),
     ("an echo of a chat", each("c", echo=True), "echo"),

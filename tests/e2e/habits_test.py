@@ -8,10 +8,6 @@ ANSWER = ("--temperature", "0", "--max-tokens", "4")
 NO_GPU = "packages run on the CPU alone"
 # The words, and the one line's words that name what to do.
 MISTAKES = [
-    (["run", LLAMA, "hi", "-ngl", "99"], NO_GPU),
-    (["serve", LLAMA, "-ngl", "99"], NO_GPU),
-    (["serve", LLAMA, "--n-gpu-layers", "99"], NO_GPU),
-    (["serve", LLAMA, "--gpu-layers=99"], NO_GPU),
     (["serve", LLAMA, "--tensor-parallel-size", "2"], "leave it out"),
     (["serve", LLAMA, "--gpu-memory-utilization", "0.9"], "--memory"),
     (["run", LLAMA, "hi", "-fa", "on"], "leave it out"),
