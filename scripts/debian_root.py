@@ -3,6 +3,7 @@
 apt keeps a state of its own inside the folder. So neither root is needed, nor does this system learn the architecture.
 """
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -44,6 +45,15 @@ def unpack(package, folder):
             file.write(text)
 
 
+def keep_links_inside(folder):
+    """Links to absolute paths lead to the same files of the folder: a linker would take static libraries instead."""
+    for link in folder.rglob("*"):
+        if link.is_symlink() and (target := os.readlink(link)).startswith("/"):
+            inside = os.path.relpath(folder / target.lstrip("/"), link.parent)
+            link.unlink()
+            link.symlink_to(inside)
+
+
 def fetch(folder, packages, architecture):
     """Has `folder` hold the packages (names, or paths of .deb files) and all that they depend on, unpacked. A folder
     that holds them already is left as it is. Raises NoPackages.
@@ -61,4 +71,5 @@ def fetch(folder, packages, architecture):
     for package in [*sorted((folder / "apt/archives").glob("*.deb")), *local]:
         unpack(package, folder)
     shutil.rmtree(folder / "apt")
+    keep_links_inside(folder)
     made.write_text(wanted)
