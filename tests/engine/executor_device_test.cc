@@ -213,6 +213,24 @@ TEST(ExecutorDevice, RunsModelsOfShapes) {
   }
 }
 
+TEST(ExecutorDevice, RefusesGroupsOfHeadsThatAreTooLarge) {
+  add_executor();
+  ModelShape shape = model_shapes()[0];
+  shape.num_layers = 1;
+  shape.hidden_size = shape.intermediate_size = 96;
+  shape.num_heads = 2 * backend::kMaxGpuGroupSize;
+  shape.num_kv_heads = 1;
+  shape.head_dim = 32;
+  shape.vocab_size = 96;
+  const std::string path = ::testing::TempDir() + "kvasir-large-groups.gguf";
+  ASSERT_TRUE(write_shape_model(shape, path, 1));
+  EXPECT_TRUE(load_on("cpu", path));
+  const auto refused = load_on(kExecutor, path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "device: executor runs at most 16 query heads to a KV head, the model has 32");
+  std::remove(path.c_str());
+}
+
 // Beams copy their last block there.
 TEST(ExecutorDevice, FindsTheSameBeams) {
   add_executor();
