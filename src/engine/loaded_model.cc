@@ -429,6 +429,7 @@ runtime::PrefillOnlyMemory LoadedModel::prefill_only_memory(const kv::CellStore&
   for (backend::KvGroupView& view : prefill_only.kv_groups) {
     view.layout.num_layers = 1;
     view.directory = cells.directory(prefill_only_group);
+    view.directory.versions = nullptr;  // numbers of layer blocks are others
   }
   return prefill_only;
 }

@@ -213,6 +213,33 @@ TEST(ExecutorDevice, RunsModelsOfShapes) {
   }
 }
 
+// Layers take turns in blocks of their own numbers there. Two prompts, the longer one of several blocks.
+TEST(ExecutorDevice, RunsLayerByLayerAsTheCpuDoes) {
+  add_executor();
+  for (const char* name : {"qwen3-q4_1", "llama-f32", "gemma3-q5_0"}) {
+    SCOPED_TRACE(name);
+    const auto cpu = load_on("cpu", tiny_model(name)), executor = load_on(kExecutor, tiny_model(name));
+    ASSERT_TRUE(cpu && executor);
+    std::vector<Request> requests;
+    for (const std::int32_t length : {83, 5}) {
+      const auto prompt = random_prompts(1, length, length, (*cpu)->model_info().vocab_size, 9)[0];
+      requests.push_back(greedy_request(prompt, 0));
+      requests.back().pooling = Pooling::kMean;
+      requests.push_back(greedy_request(prompt, 0));
+      requests.back().sampling.prompt_logprobs = 2;
+      requests.back().use_prefix_cache = false;
+    }
+    const std::vector<Answer> expected = generate(**cpu, requests), found = generate(**executor, requests);
+    EXPECT_FALSE(expected[0].embedding.empty());
+    EXPECT_EQ(first_difference(found, expected), "");
+    ASSERT_EQ(found[1].prompt_logprobs.size(), 83u);
+    for (std::size_t i = 1; i < 83; ++i) {
+      EXPECT_EQ(found[1].prompt_logprobs[i].chosen.logprob, expected[1].prompt_logprobs[i].chosen.logprob);
+    }
+    EXPECT_EQ(generate(**executor, {greedy_request({1, 2, 3}, 4)})[0].error, "");  // it is still there
+  }
+}
+
 TEST(ExecutorDevice, RefusesGroupsOfHeadsThatAreTooLarge) {
   add_executor();
   ModelShape shape = model_shapes()[0];

@@ -44,15 +44,6 @@ void GpuAttention::forget_plans() {
   for (const auto& plan : plans_) plan->group_size = 0;
 }
 
-void GpuAttention::list_blocks(const KvGroupView& group, GroupPlan& plan) {
-  plan.blocks.clear();
-  plan.first_block.clear();
-  for (const std::span<const BlockId> blocks : group.blocks) {
-    plan.first_block.push_back(static_cast<std::int32_t>(plan.blocks.size()));
-    for (const BlockId block : blocks) plan.blocks.push_back(index_of(block));  // kHole is negative
-  }
-}
-
 // The units of a few rows come together, a KV head each, and the rows of the next ones are their neighbours or another
 // slice's.
 GpuAttention::Piece& GpuAttention::piece_for(const AttentionUnit& unit, std::int32_t num_kv_heads, std::int32_t head_dim,
@@ -118,7 +109,9 @@ void GpuAttention::plan_group(std::int32_t group_index, std::int32_t group_size,
   plan.first_partial.clear();
   plan.pieces.clear();
   plan.tasks.clear();
-  list_blocks(group, plan);
+  const GpuCells::Blocks blocks = cells_.blocks(group_index);
+  plan.blocks.assign(blocks.numbers.begin(), blocks.numbers.end());
+  plan.first_block.assign(blocks.first.begin(), blocks.first.end());
   const std::int32_t num_kv_heads = group.layout.num_kv_heads, num_heads = num_kv_heads * group_size;
   const auto num_rows = static_cast<std::size_t>(rows_.count() * num_heads);
   plan.first.assign(num_rows, 0);

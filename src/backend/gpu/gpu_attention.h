@@ -57,14 +57,13 @@ class GpuAttention {
     std::vector<std::int32_t> first_partial;  // by unit
     std::vector<Piece> pieces;
     std::vector<cuda::AttentionTask> tasks;
-    std::vector<std::int32_t> blocks, first_block;         // of the pool, by logical block; of each slice, where its blocks begin
+    std::vector<std::int32_t> blocks, first_block;         // GpuCells::Blocks
     std::vector<std::int32_t> first, stride, num_chunks;  // of each row's heads
     DeviceArray<cuda::AttentionTask> device_tasks;
     DeviceArray<std::int32_t> device_blocks, device_first, device_stride, device_chunks;
   };
 
   void plan_group(std::int32_t group, std::int32_t group_size, GroupPlan& plan);
-  static void list_blocks(const KvGroupView& group, GroupPlan& plan);
   // The piece that the units of a row's heads, from this one on, go to: the last one, or a new one.
   Piece& piece_for(const AttentionUnit& unit, std::int32_t num_kv_heads, std::int32_t head_dim, GroupPlan& plan) const;
   static void add_unit(const AttentionUnit& unit, std::int32_t num_heads, Piece& piece, GroupPlan& plan);

@@ -31,7 +31,6 @@ bool GpuCells::read_block(const KvGroupView& group, BlockId block, Directory& di
 }
 
 void GpuCells::update(const KvGroupView& group, Directory& directory) {
-  CHECK(group.directory.versions != nullptr);
   const auto num_cells = static_cast<std::size_t>(group.layout.cells_per_block());
   std::size_t num_blocks = directory.versions.size();
   for (const std::span<const BlockId> blocks : group.blocks) {
@@ -63,29 +62,65 @@ void GpuCells::update(const KvGroupView& group, Directory& directory) {
   }
 }
 
-GpuCells::Refs GpuCells::of_layer(std::int32_t group_index, std::int32_t layer_in_group) {
-  const KvGroupView& group = rows_.group(group_index);
+// All cells of the step's blocks, numbered as they come.
+void GpuCells::list_step(const KvGroupView& group, Group& listed) {
   const std::int32_t num_cells = group.layout.cells_per_block();
-  Directory*& directory = groups_[static_cast<std::size_t>(group_index)]->directory;
-  if (directory == nullptr) {
-    auto& kept = directories_[{group.directory.refs, num_cells}];
-    if (kept == nullptr) kept = std::make_unique<Directory>(device_);
-    directory = kept.get();
-    update(group, *directory);
+  std::vector<std::uint64_t>& refs = listed.of_step.refs;
+  refs.clear();
+  for (const std::span<const BlockId> blocks : group.blocks) {
+    listed.first.push_back(static_cast<std::int32_t>(listed.numbers.size()));
+    for (const BlockId block : blocks) {
+      listed.numbers.push_back(block == kHole ? -1 : static_cast<std::int32_t>(std::ssize(refs) / num_cells));
+      for (std::int32_t cell = 0; cell < num_cells && block != kHole; ++cell) {
+        refs.push_back(std::bit_cast<std::uint64_t>(group.directory.at(block, cell)));
+      }
+    }
   }
-  return {.refs = directory->on_device.data() + group.layout.cell(layer_in_group, 0), .stride = num_cells};
+  listed.of_step.on_device.assign(refs);
+  listed.directory = &listed.of_step;
+}
+
+GpuCells::Group& GpuCells::prepare(std::int32_t group_index) {
+  Group& listed = *groups_[static_cast<std::size_t>(group_index)];
+  if (listed.directory != nullptr) return listed;
+  const KvGroupView& group = rows_.group(group_index);
+  listed.numbers.clear();
+  listed.first.clear();
+  if (group.directory.versions == nullptr) {
+    list_step(group, listed);
+    return listed;
+  }
+  for (const std::span<const BlockId> blocks : group.blocks) {
+    listed.first.push_back(static_cast<std::int32_t>(listed.numbers.size()));
+    for (const BlockId block : blocks) listed.numbers.push_back(index_of(block));  // kHole is negative
+  }
+  auto& kept = directories_[{group.directory.refs, group.layout.cells_per_block()}];
+  if (kept == nullptr) kept = std::make_unique<Directory>(device_);
+  listed.directory = kept.get();
+  update(group, *listed.directory);
+  return listed;
+}
+
+GpuCells::Blocks GpuCells::blocks(std::int32_t group) {
+  const Group& listed = prepare(group);
+  return {.numbers = listed.numbers, .first = listed.first};
+}
+
+GpuCells::Refs GpuCells::of_layer(std::int32_t group_index, std::int32_t layer_in_group) {
+  const KvLayout& layout = rows_.group(group_index).layout;
+  return {.refs = prepare(group_index).directory->on_device.data() + layout.cell(layer_in_group, 0),
+          .stride = layout.cells_per_block()};
 }
 
 GpuCells::Places GpuCells::places(std::int32_t group_index) {
-  Group& places = *groups_[static_cast<std::size_t>(group_index)];
+  Group& places = prepare(group_index);
   if (!places.has_places) {
-    const KvGroupView& group = rows_.group(group_index);
     places.blocks.clear();
     places.slots.clear();
     for (std::int32_t row = 0; row < rows_.count(); ++row) {
       const std::int32_t position = rows_.position_of(row);
-      const auto& blocks = group.blocks[static_cast<std::size_t>(rows_.sequence_of(row))];
-      places.blocks.push_back(index_of(blocks[static_cast<std::size_t>(position / kernels::kTokensPerCell)]));
+      const std::int32_t first = places.first[static_cast<std::size_t>(rows_.sequence_of(row))];
+      places.blocks.push_back(places.numbers[static_cast<std::size_t>(first + position / kernels::kTokensPerCell)]);
       places.slots.push_back(position % kernels::kTokensPerCell);
     }
     places.device_blocks.assign(places.blocks);

@@ -24,12 +24,19 @@ class GpuCells {
   // After the rows have the batch of the step.
   void begin_step();
 
-  // The references (kv::KvCellRef) of a layer's cells, by block of the pool and then by KV head.
+  // The references (kv::KvCellRef) of a layer's cells, by a block's number and then by KV head.
   struct Refs {
     const std::uint64_t* refs = nullptr;
     std::int64_t stride = 0;  // from a block to the next
   };
   Refs of_layer(std::int32_t group, std::int32_t layer_in_group);
+
+  // The slices' blocks as kernels know them, by logical index; negative where one is gone.
+  struct Blocks {
+    std::span<const std::int32_t> numbers;
+    std::span<const std::int32_t> first;  // of each slice's in `numbers`
+  };
+  Blocks blocks(std::int32_t group);
 
   // The block that a row's token goes to, and its slot in it; by row as it was planned.
   struct Places {
@@ -48,21 +55,25 @@ class GpuCells {
     DeviceArray<std::uint64_t> on_device;
   };
   struct Group {
-    explicit Group(GpuDevice& device) : device_blocks(device), device_slots(device) {}
+    explicit Group(GpuDevice& device) : of_step(device), device_blocks(device), device_slots(device) {}
 
     Directory* directory = nullptr;  // null: not looked at in this step
+    Directory of_step;               // of blocks that nobody counts the changes of: layers take turns in them
+    std::vector<std::int32_t> numbers, first;
     bool has_places = false;
     std::vector<std::int32_t> blocks, slots;
     DeviceArray<std::int32_t> device_blocks, device_slots;
   };
 
+  Group& prepare(std::int32_t group);
+  void list_step(const KvGroupView& group, Group& listed);
   void update(const KvGroupView& group, Directory& directory);
   static bool read_block(const KvGroupView& group, BlockId block, Directory& directory);
 
   GpuDevice& device_;
   const StepRows& rows_;
   std::vector<std::unique_ptr<Group>> groups_;
-  // By the host's directory and the cells of a block in it: layers that take turns have others.
+  // By the host's directory and the cells of a block in it.
   std::map<std::pair<const kv::KvCellRef*, std::int32_t>, std::unique_ptr<Directory>> directories_;
   std::vector<std::int32_t> changed_;  // blocks
 };
