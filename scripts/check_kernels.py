@@ -20,13 +20,16 @@ RULES = [
     ("assembly", re.compile(r"\basm\b")),
     ("an atomic: no order of threads may show in a sum", re.compile(r"\batomic\w*", re.IGNORECASE)),
     ("a launch outside of the door", re.compile(r"<<<")),
-    ("CUDA's own name", re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim|warpSize|cuda[A-Z]\w*|cu[A-Z]\w*|nv\w+::|float[234]|u?int[234]|dim3)\b")),
+    ("CUDA's own name", re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim|warpSize|cuda[A-Z]\w*|cu[A-Z]\w*|nv\w+::|"
+                                    r"u?(?:char|short|int|long|longlong)[1234]|(?:float|double)[1234]|half2|dim3)\b|\bhalf\s+\w+\s*[;={(,)]")),
+    ("a name that the preprocessor makes, or opens to all", re.compile(r"##|\busing\s+namespace\b")),
     ("a name of the standard library", re.compile(rf"\bstd::(?!(?:{STANDARD_NAMES})\b)\w+")),
-    ("a function of the C library", re.compile(r"(?<![\w:.>])(?:fmaf?|expf?|logf?|sqrtf?|fabsf?|fminf?|fmaxf?|roundf?|rintf?|tanhf?|powf?|"
-                                              r"mem(?:cpy|set|move)|printf|malloc|free|abs)\s*\(")),
+    ("a function of the C library", re.compile(r"(?<![\w.>])(?<!\w::)(?:fmaf?|exp2?f?|expm1f?|log(?:2|10|1p)?f?|r?sqrtf?|cbrtf?|fabsf?|fminf?|fmaxf?|"
+                                              r"roundf?|rintf?|floorf?|ceilf?|truncf?|fmodf?|tanhf?|sinf?|cosf?|tanf?|erff?|powf?|"
+                                              r"mem(?:cpy|set|move)|printf|malloc|free|abs|min|max|assert|clock(?:64)?)\s*\(")),
     ("memory that is neither an argument nor shared", re.compile(r"\b(?:new|delete|thread_local|volatile)\b|^\s*static (?!constexpr|KVASIR_DEVICE|_?assert)")),
 ]
-COMMENT = re.compile(r'//.*|"(?:\\.|[^"\\])*"')
+COMMENT = re.compile(r"""//.*|(?<!\w)'(?:\\.|[^'\\])'|"(?:\\.|[^"\\])*\"""")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -21,7 +21,7 @@ for folder in src/backend/cuda src/kernels src/quant src/kv/cells src/base inclu
     tar -C "$bundle/tree/$folder" -xf -
 done
 cp scripts/gpu_check.sh "$bundle/tree/scripts/"
-git rev-parse HEAD >"$bundle/commit" 2>/dev/null || true
+git rev-parse HEAD >"$bundle/commit" 2>/dev/null || rm -f "$bundle/commit"
 if command -v nvcc >/dev/null; then
   scripts/gpu_check.sh --compile "$bundle/kvasir_gpu_check"
 else
@@ -43,4 +43,4 @@ fi
 tar -C build -czf build/gpu_bundle.tar.gz gpu_bundle
 size_kib=$(du -k build/gpu_bundle.tar.gz | cut -f1)
 echo "build/gpu_bundle.tar.gz: $size_kib KiB"
-[ "$size_kib" -le $((limit_mib * 1024)) ] || { echo "more than $limit_mib MiB" >&2; exit 1; }
+[ "$size_kib" -le $((limit_mib * 1024)) ] || { rm build/gpu_bundle.tar.gz; echo "more than $limit_mib MiB: no archive is left" >&2; exit 1; }

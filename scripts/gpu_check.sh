@@ -28,6 +28,10 @@ compile() {  # compile FILE
   rm -r "$objects"
 }
 
+case "${1:-}" in
+  -h|--help) sed -n '2,/^set/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit ;;
+  --compile) [ -n "${2:-}" ] || { echo "gpu_check.sh --compile FILE: the file is missing" >&2; exit 2; } ;;
+esac
 if [ "${1:-}" = --compile ]; then
   compile "$2"
   exit
@@ -37,14 +41,14 @@ if [ "${1:-}" = --sanitize ]; then sanitize=1; shift; fi
 bundle=${1:-$here/build/gpu_bundle}
 [ -f "$bundle/cases.bin" ] || { echo "$bundle has no cases.bin: run scripts/gpu_bundle.sh" >&2; exit 2; }
 
+name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 || true)
+[ -n "$name" ] || { echo "no NVIDIA device here" >&2; exit 3; }
 program=$bundle/kvasir_gpu_check
 # A program of another C library says so here.
 if ! { [ -x "$program" ] && ldd "$program" >/dev/null 2>&1 && ! ldd "$program" | grep -q 'not found'; }; then
   program=$(mktemp -d)/kvasir_gpu_check
   compile "$program"
 fi
-name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 || true)
-[ -n "$name" ] || { echo "no NVIDIA device here" >&2; exit 3; }
 results=$here/bench/results/$(echo "$name" | tr 'A-Z ' 'a-z_' | tr -cd 'a-z0-9_-')
 mkdir -p "$results"
 {

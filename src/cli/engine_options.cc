@@ -289,7 +289,8 @@ Status set_gpu_memory(std::string_view text, EngineConfig& config) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   const bool is_number = error == std::errc() && end == number.data() + number.size();
   const double share = is_percent ? value / 100.0 : value;
-  if (is_number && (is_percent || share <= 1.0)) {
+  const bool is_share = is_percent || share <= 1.0 || text.find('.') != text.npos;
+  if (is_number && is_share) {
     if (share > 0.0 && share <= 1.0) {
       config.gpu_memory_share = share;
       return {};

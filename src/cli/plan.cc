@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/registry.h"
 #include "base/json_writer.h"
 #include "base/machine.h"
 #include "base/printable.h"
@@ -149,6 +150,10 @@ int print_plan(const PlanOptions& options, const Plan& plan) {
 
 Result<int> plan(const PlanOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  if (backend::is_gpu(config.device)) {
+    return make_error(ErrorKind::kUnmet, fmt::format("--device: plans are of the processor's memory and speed; kvasir serve --device {} "
+                                                     "says what the model takes there, or refuses it", config.device), "device");
+  }
   config.reserved_bytes = least_request_memory_bytes({}, false);
   config.reserved_bytes += stored_memory_bytes(config.reserved_bytes);
   KVASIR_TRY(const CapacityModel model, measure(options, config, globals));

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "backend/registry.h"
 #include "base/env.h"
 #include "base/line_writer.h"
 #include "base/logger.h"
@@ -39,6 +40,7 @@
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
+#include "engine/kv_params.h"
 #include "server/api_reference.h"
 #include "server/observe/tracing/tracing_config.h"
 #include "server/server.h"
@@ -193,6 +195,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  if (backend::is_gpu(config.device) && is_compressed(options.server.kv)) {
+    return make_error(ErrorKind::kUnmet, fmt::format("kv_policy: {} keeps keys and values as they are computed, so none runs", config.device),
+                      "kv_policy");
+  }
   const auto lost = std::make_shared<LostDevice>();
   config.on_device_lost = [lost](const std::string& reason) { lost->note(reason); };
   KVASIR_TRY(std::vector<ModelPlace> places, list_models(options.models));

@@ -219,15 +219,15 @@ Result<MemoryPlan> plan_for(const EngineConfig& config, const model::ModelConfig
 }
 
 // What planning before loading leaves for what it does not know yet: a part of the device's memory, and what
-// Backend::scratch_bytes will count, three of the widest rows and those of experts.
-constexpr std::int64_t kUnknownPart = 32, kScratchRows = 3;
+// Backend::scratch_bytes will count, four of the widest rows and those of experts, twice.
+constexpr std::int64_t kUnknownPart = 32, kScratchRows = 4;
 std::int64_t unknown_bytes(const EngineConfig& config, const model::ModelConfig& model, std::int64_t device_bytes) {
   const std::int64_t widest = std::max({model.hidden_size, model.max_q_size(), model.max_kv_size(), model.intermediate_size});
   const std::int64_t logits = model.is_encoder ? 0 : std::int64_t{max_logit_rows(model)} * model.vocab_size;
   const std::int64_t expert_floats = std::int64_t{config.max_num_batched_tokens} * model.moe.rule.num_used *
                                      (3ll * model.hidden_size + 4ll * model.moe.intermediate_size);
   return device_bytes / kUnknownPart +
-         4 * (kScratchRows * std::max(widest * config.max_num_batched_tokens, logits) + expert_floats);
+         4 * (kScratchRows * std::max(widest * config.max_num_batched_tokens, logits) + 2 * expert_floats);
 }
 
 constexpr std::int32_t kUsualModelLenTokens = 4096;

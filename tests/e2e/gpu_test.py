@@ -52,9 +52,13 @@ class Gpu(CommandLineTest):
                      says="gpu-memory: 64.0 GiB of 64.0 GiB are free on cuda:0, 1.00 TiB were asked for")
 
     def test_a_value_that_is_none_is_refused(self):
-        for value, says in (("lots", "--gpu-memory"), ("0", "above 0 and at most 1, not 0"), ("150%", "not 150%")):
+        for value, says in (("lots", "--gpu-memory"), ("0", "above 0 and at most 1, not 0"), ("150%", "not 150%"), ("1.1", "at most 1, not 1.1")):
             with self.subTest(value):
                 self.refusal(USAGE, "run", LLAMA, "hi", *ON_GPU, "--gpu-memory", value, says=says)
+
+    def test_verbs_that_know_no_device_refuse_it(self):
+        self.refusal(UNMET, "plan", LLAMA, *ON_GPU, says="plans are of the processor's memory and speed")
+        self.refusal(UNMET, "serve", LLAMA, "--port", "0", *ON_GPU, "--kv-budget", "30%", says="kv_policy")
 
     def test_what_it_lacks_is_refused(self):
         self.refusal(MACHINE, "run", LLAMA, "hi", "--device", "cuda:7", says="cuda:7")

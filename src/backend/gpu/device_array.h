@@ -23,10 +23,14 @@ class DeviceArray {
   T* resize(std::int64_t count) {
     if (count <= capacity_) return data_;
     device_->free(data_);
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
     capacity_ = std::max(count, std::min(2 * capacity_, count + kMostSpare));
-    const std::int64_t num_bytes = capacity_ * static_cast<std::int64_t>(sizeof(T));
-    data_ = reinterpret_cast<T*>(device_->allocate(num_bytes));
-    if (data_ == nullptr) device_->fail("the device has no room for " + std::to_string(num_bytes) + " bytes of a step");
+    data_ = reinterpret_cast<T*>(device_->allocate(capacity_ * kBytes));
+    if (data_ == nullptr) {  // then without any to spare
+      capacity_ = count;
+      data_ = reinterpret_cast<T*>(device_->allocate(count * kBytes));
+    }
+    if (data_ == nullptr) device_->fail("the device has no room for " + std::to_string(count * kBytes) + " bytes of a step");
     return data_;
   }
   // These elements from the first on.

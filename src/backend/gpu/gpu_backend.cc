@@ -66,10 +66,12 @@ Result<Rows> GpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
 }
 
 // Rows of a table that were looked up, rows on their way, the heads' maxima and sums; partial results of attention, of
-// which a few rows may take more than their share; and references of cells, at most 8 bytes to 2 KiB of a cell.
+// which a few rows may take more than their share; outputs that the host sends; and references of cells, at most 8 bytes
+// to 2 KiB of a cell.
 std::int64_t GpuBackend::scratch_bytes() const {
   constexpr std::int64_t kSmallArraysBytes = 16 << 20, kReferencesPart = 128;
-  return 3 * widest_rows_bytes_ + expert_bytes_ + 2 * attention_.scratch_bytes() +
+  const std::int64_t sent_bytes = matmuls_.host_weight_bytes() > 0 ? widest_rows_bytes_ + expert_bytes_ : 0;
+  return 3 * widest_rows_bytes_ + expert_bytes_ + sent_bytes + 2 * attention_.scratch_bytes() +
          std::min(device_->limit_bytes() / 64, kSmallArraysBytes) + device_->limit_bytes() / kReferencesPart;
 }
 
