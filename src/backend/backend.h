@@ -190,10 +190,10 @@ class Backend {
   // Why the device gives no results any more, in one line; empty while it does. Such a device stays so.
   virtual std::string error() const { return {}; }
 
-  // Of the layers, those from num_layers on keep their matrices in the host's memory, and the host multiplies with them.
+  // Layers from num_layers on keep their matrices in the host's memory, and the host multiplies with them.
   // Before the first matrix is made; for a device with memory of its own.
   virtual void keep_layers(std::int32_t) {}
-  // What these take, of the matrices made so far.
+  // The bytes of these, among the matrices made so far.
   virtual std::int64_t host_weight_bytes() const { return 0; }
 
   // Whether new cells may have the format. Error (kUsage) naming those that the device keeps.

@@ -94,7 +94,7 @@ bool same_tokens(const RunOutcome& a, const RunOutcome& b) {
   return true;
 }
 
-// Of the tokens that a run has in any case.
+// The tokens that a run has in any case.
 std::string tokens_sha256(const BenchmarkCase& test, const RunOutcome& outcome) {
   store::Sha256 sha256;
   for (const std::vector<TokenId>& tokens : outcome.tokens) {

@@ -47,7 +47,7 @@ struct Speed {
   std::int64_t num_tokens = 0;          // of all runs
   std::int64_t num_draft_tokens = 0, num_draft_tokens_accepted = 0;
 
-  // Of a stream.
+  // The figures of a stream.
   double tokens_per_step() const {
     return static_cast<double>(num_tokens) / static_cast<double>(num_tokens - num_draft_tokens_accepted);
   }

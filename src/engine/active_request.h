@@ -73,7 +73,7 @@ struct ActiveRequest {
   }
 };
 
-// Of a request that asks for one, whose sampling then becomes what its beams need: their likeliest tokens.
+// Begins the search of a request that asks for one. Its sampling becomes what beams need: their likeliest tokens.
 void begin_beam_search(ActiveRequest& active);
 
 // As the scheduler takes it. `eos_token_ids` are those that end this request.

@@ -26,7 +26,7 @@ double BeamSearch::score_of(double sum, std::int32_t length) const {
   return sum / std::pow(static_cast<double>(length), static_cast<double>(settings_.length_penalty));
 }
 
-// Of all live beams, the best first.
+// The candidates of all live beams, the best first.
 std::vector<BeamSearch::Candidate> BeamSearch::candidates() const {
   std::vector<Candidate> all;
   for (std::size_t slot = 0; slot < beams_.size(); ++slot) {

@@ -32,7 +32,7 @@ class BeamSearch {
     FinishReason finish_reason = FinishReason::kLength;
     double score = 0.0;
   };
-  // What the beam of a slot becomes: the beam of `parent` and a token behind it.
+  // The beam of a slot becomes the beam of `parent` and a token behind it.
   struct Move {
     std::size_t parent = 0;
     TokenId token = kNoToken;

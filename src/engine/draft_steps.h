@@ -25,7 +25,7 @@ class DraftSteps {
   DraftSteps(std::int32_t max_guesses, DraftModel* model, DraftRule rule)
       : is_on_(max_guesses > 0), model_(model), rule_(rule), speculator_(model != nullptr, max_guesses) {}
 
-  // What the sequence's guesses were drawn from, one after another, when they are to be checked by residual sampling.
+  // The distributions of the sequence's guesses, one after another, when residual sampling is to check them.
   // Valid until end_step().
   std::span<const sampling::Distribution> drawn_from(const sched::ScheduledSequence& sequence) const;
 

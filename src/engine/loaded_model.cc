@@ -218,7 +218,7 @@ Result<MemoryPlan> plan_for(const EngineConfig& config, const model::ModelConfig
   return plan_memory(of_device, model, weight_bytes, backend.scratch_bytes(), *device_bytes);
 }
 
-// What planning before loading leaves for what it does not know yet: a part of the device's memory, and what
+// Planning before loading leaves so much for what it does not know yet: a part of the device's memory, and what
 // Backend::scratch_bytes will count, four of the widest rows and those of experts, twice.
 constexpr std::int64_t kUnknownPart = 32, kScratchRows = 4;
 std::int64_t unknown_bytes(const EngineConfig& config, const model::ModelConfig& model, std::int64_t device_bytes) {

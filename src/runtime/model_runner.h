@@ -29,7 +29,7 @@ struct SamplingTask {
   sampling::AllowedTokens allowed;           // of the last committed row
   // The same for each guess's row. Empty: `allowed` is theirs too.
   std::span<const sampling::AllowedTokens> allowed_at_guesses = {};
-  // What each guess was drawn from, at least: the guesses are checked by residual sampling. Empty: by equality.
+  // The distributions that guesses were drawn from, for residual sampling. Empty: guesses are checked by equality.
   std::span<const sampling::Distribution> guesses_drawn_from = {};
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   // The token is a guess, see SampleInput. Null: it is none.

@@ -44,7 +44,7 @@ inline double chi_square_deviation(std::span<const int> counts, std::span<const 
   return deviation_of(chi_square, degrees);
 }
 
-// Of as many other draws. Requires: as many cells.
+// The same beside as many other draws. Requires: as many cells.
 inline double chi_square_deviation(std::span<const int> counts, std::span<const int> others) {
   double chi_square = 0.0, rest = 0.0, other_rest = 0.0;
   int degrees = -1;

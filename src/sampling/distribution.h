@@ -1,4 +1,4 @@
-// What a guess was drawn from.
+// The distribution that a guess was drawn from.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Distribution {
 
   // By ascending id.
   std::span<const Entry> entries() const { return entries_; }
-  // Of one of entries().
+  // The probability of one of entries().
   double probability(const Entry& entry) const { return entry.weight / total_; }
   // 0 for a token that could not be drawn.
   double probability_of(TokenId token) const;

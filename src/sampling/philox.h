@@ -26,7 +26,7 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// What a number decides. Those of one position are independent.
+// The use of a number. Those of one position are independent.
 enum class Draw : std::uint32_t {
   kToken,       // the token, where nobody guessed it
   kGuess,       // a draft model's guess

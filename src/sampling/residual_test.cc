@@ -31,7 +31,7 @@ std::vector<float> random_logits(std::mt19937& random, std::size_t size) {
   return logits;
 }
 
-// What is drawn from the row under these parameters.
+// The distribution that the row has under these parameters.
 Distribution distribution_of(std::vector<float> logits, const SamplingParams& params, TokenId last,
                              const AllowedTokens& allowed = AllowedTokens::all()) {
   Distribution drawn_from;
@@ -56,7 +56,7 @@ std::vector<Candidate> candidates_of(const Distribution& distribution) {
   return candidates;
 }
 
-// What comes behind a token, in the model and in the one that guesses.
+// The distributions behind a token, in the model and in the one that guesses.
 struct Behind {
   std::vector<Candidate> p, q;
   double total = 0.0;
@@ -145,7 +145,7 @@ TokenId p_instead_of_residual(const Behind& behind, TokenId guess, const Uniform
   return draw(behind.p, uniforms.residual.at(at));
 }
 
-// What is left of p does not add up to 1, so the last token gets the rest.
+// The rest of p does not add up to 1, so the last token gets what is missing.
 TokenId residual_as_it_is(const Behind& behind, TokenId guess, const Uniforms& uniforms, std::size_t at) {
   const double q = behind.guessed.probability_of(guess);
   if (accepts_guess(probability_in_p(behind, guess), q, uniforms.acceptance.at(at))) return guess;
@@ -208,7 +208,7 @@ std::vector<double> probabilities_of(const Table& table) {
   return of_texts;
 }
 
-// Of all kTokens together, so that what one token has to do with the next counts too.
+// All kTokens are counted together, so that what one token has to do with the next counts too.
 double deviation_of(const Table& table, Rule rule, int num_draws, std::uint64_t seed) {
   std::vector<int> counts(probabilities_of(table).size());
   std::mt19937_64 random(seed);

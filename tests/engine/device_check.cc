@@ -63,7 +63,7 @@ bool check_shape(const std::string& device, const ModelShape& shape, const std::
   return is_equal;
 }
 
-// Of those that are named, or all.
+// Checks those that are named, or all.
 bool check_shapes(const std::string& device, std::span<char*> arguments) {
   bool are_equal = true;
   const std::span<char*> names = arguments.subspan(1);

@@ -143,8 +143,11 @@ TEST(ExecutorDevice, LeavesLayersToTheHostWhereMemoryIsShort) {
 
 // Launches wait there, and lists of them that come again run from what was kept of them.
 TEST(ExecutorDevice, SaysTheSameInGraphs) {
+  static backend::GpuDevice* device = nullptr;
   backend::add_gpu("graphs", []() -> Result<std::unique_ptr<backend::GpuDevice>> {
-    return cuda::make_simt_device({.uses_graphs = true});
+    auto made = cuda::make_simt_device({.uses_graphs = true});
+    device = made.get();
+    return made;
   });
   for (const char* name : {"llama-q4_k", "qwen3moe-q4_0", "gemma3-q5_0"}) {
     SCOPED_TRACE(name);
@@ -153,6 +156,10 @@ TEST(ExecutorDevice, SaysTheSameInGraphs) {
     const auto graphs = load_on("graphs", each.model);
     ASSERT_TRUE(cpu && graphs);
     EXPECT_EQ(first_difference(device_answers(**graphs, each), device_answers(**cpu, each)), "");
+    // One sequence that decodes: its steps are alike.
+    const Request request = greedy_request({1, 2, 3}, 12);
+    EXPECT_EQ(generate(**graphs, {request})[0].token_ids, generate(**cpu, {request})[0].token_ids);
+    EXPECT_GE(device->counts().replayed_lists, 8);
   }
 }
 
@@ -180,7 +187,7 @@ backend::GpuDevice::Counts copies_of_16_steps(const std::string& model) {
   return {.copies_in = more.copies_in - few.copies_in, .copies_out = more.copies_out - few.copies_out};
 }
 
-// What a step needs goes over once, not for each layer: a copy costs more than a small kernel.
+// A step's data go over once, not for each layer: a copy costs more than a small kernel.
 TEST(ExecutorDevice, CopiesDoNotGrowWithTheLayers) {
   const backend::GpuDevice::Counts of_one = copies_of_16_steps("llama-q4_k"), of_two = copies_of_16_steps("llama-f32");
   EXPECT_EQ(of_one.copies_in, 16 * 9 + 1);  // and the references of a block that begins

@@ -100,7 +100,7 @@ class Pair {
     guides_ = std::make_unique<GuideCompiler>(loaded_->tokenizer.get(), std::int64_t{64} << 20);
   }
 
-  // Of each text, as the model gives them.
+  // The probabilities of each text, as the model gives them.
   std::vector<double> probabilities() {
     std::vector<double> of_texts = {1.0};
     for (std::size_t num_before = 0; num_before < kTokens; ++num_before) {
@@ -174,7 +174,7 @@ class Pair {
     text.guide.emplace(*guide, "guide", stop_tokens_);
   }
 
-  // What comes behind each text of so many tokens, which are forced one by one.
+  // The distribution behind each text of so many tokens, which are forced one by one.
   std::vector<Distribution> distributions_behind(std::size_t num_before) {
     std::vector<Distribution> next(num_texts_of(num_before));
     kv::KvCacheManager kv(loaded_->kv);

@@ -19,7 +19,7 @@ struct ModelShape {
   bool is_tied;  // the head is the table of embeddings, in head_type
 };
 
-// Of SmolLM2 135M, Gemma 3 270M, Llama 3 8B and Qwen 3 30B-A3B.
+// The shapes of SmolLM2 135M, Gemma 3 270M, Llama 3 8B and Qwen 3 30B-A3B.
 std::span<const ModelShape> model_shapes();
 
 // Tensors are pieces of the same random blocks. The same arguments give the same bytes. Error (kMachine): the disk.

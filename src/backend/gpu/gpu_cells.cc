@@ -39,8 +39,11 @@ void GpuCells::update(const KvGroupView& group, Directory& directory) {
     }
   }
   const bool grows = num_blocks > directory.versions.size();
-  directory.versions.resize(num_blocks);
-  directory.refs.resize(num_blocks * num_cells);
+  if (grows) {  // by half as much again at least, for then all of it goes over
+    num_blocks = std::max(num_blocks, directory.versions.size() + directory.versions.size() / 2);
+    directory.versions.resize(num_blocks);
+    directory.refs.resize(num_blocks * num_cells);
+  }
   changed_.clear();
   for (const std::span<const BlockId> blocks : group.blocks) {
     for (const BlockId block : blocks) {

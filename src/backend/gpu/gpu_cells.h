@@ -46,7 +46,7 @@ class GpuCells {
   Places places(std::int32_t group);
 
  private:
-  // Of a layer group: [blocks][cells of a block] here and on the device.
+  // A layer group's references: [blocks][cells of a block], here and on the device.
   struct Directory {
     explicit Directory(GpuDevice& device) : on_device(device) {}
 

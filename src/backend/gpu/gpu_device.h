@@ -63,6 +63,7 @@ class GpuDevice {
   // Since the device was opened. Each copy costs a transfer's latency, whatever its size.
   struct Counts {
     std::int64_t copies_in = 0, copies_out = 0;
+    std::int64_t replayed_lists = 0;  // of launches, that ran as graphs
   };
   Counts counts() const { return counts_; }
 
@@ -88,6 +89,7 @@ class GpuDevice {
   virtual std::byte* take(std::int64_t num_bytes) = 0;
   virtual const std::byte* take_constant(std::span<const std::byte> bytes) = 0;
   virtual void give_back(const void* memory) = 0;
+  void count_replay() { ++counts_.replayed_lists; }
   virtual void write(std::span<const std::byte> from, void* to) = 0;
   virtual void read(const void* from, std::span<std::byte> to) = 0;
 

@@ -47,7 +47,7 @@ class GpuMatmul {
   void run(const GpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
   // The outputs of these row groups of op.weight alone, ascending; no other is written.
   void run_groups(const GpuActivation& in, std::int32_t num_rows, const MatmulOp& op, std::span<const std::int32_t> groups);
-  // Of one matrix; their inputs lie in one run, and so do their outputs.
+  // The products are of one matrix; their inputs lie in one run, and so do their outputs.
   void multiply(std::span<const GpuProduct> products);
 
  private:

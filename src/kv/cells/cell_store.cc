@@ -58,7 +58,7 @@ bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::i
   return true;
 }
 
-// What was freed by demotions may be the target's memory, so these go first.
+// The target's memory may be what demotions freed, so these go first.
 void CellStore::copy(std::int32_t group, BlockId from, BlockId to) {
   CHECK(!is_demoting_);
   conversions_.end_round();

@@ -1,4 +1,4 @@
-// What later queries are expected to do with the full blocks of one layer and KV head.
+// The use that later queries are expected to make of the full blocks of one layer and KV head.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class DecayedMass {
   // The view must outlive it.
   explicit DecayedMass(const PolicyView& view);
   void forecast(std::int32_t cell, BlockForecast& forecast);
-  // Of an attention that was forecast, what one query pays.
+  // The part of a forecast attention that one query pays.
   static float of_one_query(float attention);
 
  private:

@@ -1,4 +1,4 @@
-// What a forecast decides, and what it cannot.
+// A forecast decides some things, and cannot decide others.
 #include "kv/policy/priced_ladder.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ constexpr int kMostSubScale = 15;                          // value = unit * (2 
 
 // --- Layouts: each format's table, and how it stores what was chosen. ---
 
-// Of a block: a sub-scale for each run, an index for each group, eight signs for each eight numbers.
+// A block's choice: a sub-scale for each run, an index for each group, eight signs for each eight numbers.
 struct Choice {
   std::array<int, 16> sub_scales{};
   std::array<std::uint16_t, 64> indices{};

@@ -52,7 +52,7 @@ Packing exact_packing() {
           quant::kDTypeOf<Format>};
 }
 
-// Of every format that is packed in blocks.
+// Every format that is packed in blocks.
 Packing fast_packing() {
   return {"fast mode", [](std::int64_t k) { return kernels::w8a8_group_bytes(k); }, DType::kQ8_0, true};
 }

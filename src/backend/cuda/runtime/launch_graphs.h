@@ -16,21 +16,22 @@ namespace kvasir::cuda {
 // every pointer and size is that of the step before. A list is recorded when it comes a second time. Thread safety: none.
 class LaunchGraphs {
  public:
-  // Runs the launches, by run(launch) or as the graph that was recorded of it.
+  // Runs the launches, by run(launch) or as the graph that was recorded of them. True: as a graph.
   template <class Run>
-  void run(simt::Device& device, const LaunchList& list, const Run& run) {
+  bool run(simt::Device& device, const LaunchList& list, const Run& run) {
     ++clock_;
     Entry& entry = entry_of(list);
     const auto run_all = [&entry, run] {
       for (const Launch& launch : entry.list) run(launch);
     };
-    if (entry.num_uses++ == 0 || list.size() < kLeastLaunches) return run_all();
+    if (entry.num_uses++ == 0 || list.size() < kLeastLaunches) {
+      run_all();
+      return false;
+    }
     if (entry.graph == nullptr) entry.graph = std::make_unique<simt::Graph>(device, run_all);
-    ++num_replayed_;
     entry.graph->launch(device);
+    return true;
   }
-
-  std::int64_t num_replayed() const { return num_replayed_; }  // lists
 
  private:
   static constexpr std::size_t kLeastLaunches = 4, kMostEntries = 256;
@@ -66,7 +67,7 @@ class LaunchGraphs {
 
   std::vector<std::unique_ptr<Entry>> entries_;
   std::size_t last_ = 0;  // of the list before
-  std::int64_t clock_ = 0, num_replayed_ = 0;
+  std::int64_t clock_ = 0;
 };
 
 }  // namespace kvasir::cuda

@@ -62,7 +62,7 @@ class SimtDevice final : public backend::GpuDevice {
   }
   void flush() {
     if (waiting_.empty()) return;
-    if (is_usable()) graphs_.run(device_, waiting_, [this](const Launch& launch) { run(launch); });
+    if (is_usable() && graphs_.run(device_, waiting_, [this](const Launch& launch) { run(launch); })) count_replay();
     waiting_.clear();
   }
   void run(const Launch& launch) {

@@ -111,7 +111,7 @@ class Device {
 // Launches that run as one.
 class Graph {
  public:
-  // Of those that make() makes, which do not run now.
+  // Records the launches that make() makes; they do not run now.
   template <class Make>
   Graph(Device& device, const Make& make) {
     cudaGraph_t graph = nullptr;
