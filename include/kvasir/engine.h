@@ -108,6 +108,11 @@ struct EngineConfig {
   // log-probabilities are the same bits.
   bool speculates = false;
   std::int32_t max_draft_tokens = 15;  // guesses of a sequence in a step, at most; 1 to 15
+  // What guesses may come from beside a draft model: the text so far, answers that have ended, and a file of
+  // `kvasir draft train`.
+  bool drafts_from_text = true, drafts_from_answers = true, drafts_from_heads = true;
+  // That file. Empty: the one beside the model's, where there is one.
+  std::string draft_heads_path = {};
   // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
   std::string draft_model_path = {};
   DraftRule draft_rule = DraftRule::kMatch;
@@ -197,11 +202,20 @@ struct GuideRefusals {
   std::int64_t count = 0;
 };
 
-// Guesses of tokens come from the request's text, from answers that had ended, or from a draft model.
-inline constexpr std::array<std::string_view, 3> kDrafters = {"text", "answers", "model"};
+// Guesses of tokens come from the request's text, from answers that had ended, from a draft model, or from what was learned
+// of the model beforehand; in a benchmark they are replayed.
+inline constexpr std::array<std::string_view, 5> kDrafters = {"text", "answers", "model", "heads", "replay"};
 struct DraftCounts {
   std::int64_t num_drafted = 0;
   std::int64_t num_accepted = 0;
+};
+
+// Steps that ran guesses and nothing else beside their streams, as they were expected to be and as they were.
+struct DraftEstimates {
+  std::int64_t num_steps = 0;
+  double num_tokens_expected = 0.0;
+  std::int64_t num_tokens = 0;
+  double seconds_expected = 0.0, seconds = 0.0;  // without the draft model's
 };
 
 // Choices of requests that name an adapter.
@@ -246,6 +260,7 @@ struct EngineStats {
   std::int64_t num_draft_tokens_accepted = 0;         // .. and that were what was sampled
   std::array<DraftCounts, kDrafters.size()> drafts_by{};  // the same by drafter
   double draft_model_seconds_total = 0.0;                 // that the draft model took
+  DraftEstimates draft_estimates;
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

@@ -59,6 +59,8 @@ struct Request {
   // The answer may say this; guesses are made of it (EngineConfig::speculates). It changes no token.
   std::vector<TokenId> predicted_token_ids = {};
   bool speculates = true;  // where the engine does
+  // Benchmarks: the answer's tokens, each guessed at its place. There are no other guesses then.
+  std::vector<TokenId> replayed_token_ids = {};
   KvParams kv;
   // Tokens that end an answer may come where the guide may end, and nowhere else. Where nothing may follow the answer
   // ends, whatever min_tokens and ignore_eos say. A stop string counts where the text before it is one of the guide.

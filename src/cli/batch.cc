@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "cli/batch_file.h"
+#include "cli/draft_options.h"
 #include "cli/engine_options.h"
 #include "cli/interruption.h"
 #include "cli/line_reader.h"

@@ -12,7 +12,9 @@
 #include "base/progress_reporter.h"
 #include "cli/benchmark.h"
 #include "cli/build_info.h"
+#include "cli/draft_options.h"
 #include "cli/engine_options.h"
+#include "cli/input_file.h"
 #include "cli/interruption.h"
 #include "cli/machine_report.h"
 #include "cli/model_session.h"
@@ -20,6 +22,8 @@
 #include "cli/one_of.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "cli/workload_speed.h"
+#include "eval/workload.h"
 #include "engine/host_isa.h"
 
 namespace kvasir::cli {
@@ -32,6 +36,8 @@ struct BenchOptions {
   std::vector<std::int32_t> depths = {0};
   std::vector<std::int32_t> batches = {1};
   std::vector<std::string> speculate = {"off"};
+  std::string workload;  // a file of prompts, instead of all other cases; empty: none
+  double replay_accept = -1.0;
   std::int32_t repeat = 5;
   KvParams kv;
   EngineOptions engine = {.no_prefix_cache = true};
@@ -53,21 +59,23 @@ struct BenchReport {
 
 std::vector<BenchmarkCase> cases_of(const BenchOptions& options) {
   std::vector<BenchmarkCase> cases;
+  const bool has_workload = !options.workload.empty();
   for (std::int32_t n_prompt : options.prompts) {
-    if (n_prompt > 0) {
+    if (n_prompt > 0 && !has_workload) {
       cases.push_back({.kind = BenchmarkKind::kPrompt, .n_prompt = n_prompt, .kv = options.kv});
     }
   }
   if (options.n_gen == 0) return cases;
-  for (std::int32_t depth : options.depths) {
+  for (std::int32_t depth : has_workload ? std::vector{0} : options.depths) {
     for (std::int32_t batch : options.batches) {
       for (const std::string& speculate : options.speculate) {
-        cases.push_back({.kind = BenchmarkKind::kGeneration,
+        cases.push_back({.kind = has_workload ? BenchmarkKind::kWorkload : BenchmarkKind::kGeneration,
                          .n_gen = options.n_gen,
                          .depth = depth,
                          .batch = batch,
                          .kv = options.kv,
-                         .speculate = speculate});
+                         .speculate = speculate,
+                         .replay_accept = options.replay_accept});
       }
     }
   }
@@ -86,6 +94,7 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
     engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_num_seqs);
   }
   for (const BenchmarkCase& test : cases) {
+    if (test.kind == BenchmarkKind::kWorkload) continue;  // its prompts need a tokenizer
     engine.ctx_tokens = std::max(engine.ctx_tokens, context_tokens_of(test, engine.max_num_batched_tokens));
   }
   return make_engine_config(engine, globals);
@@ -183,12 +192,20 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure",
                       "prompt");
   }
+  if (options.replay_accept >= 0.0 && std::ranges::find(options.speculate, "auto") == options.speculate.end()) {
+    return make_error(ErrorKind::kUsage, "--replay-accept: nothing is guessed, as --speculate has no auto", "replay-accept");
+  }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
   auto opened = open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log);
   if (!opened && opened.error().param == "ctx") {
     return make_error(ErrorKind::kUnmet, beyond_context(cases, config, opened.error().message));
   }
   KVASIR_TRY(const ModelSession session, std::move(opened));
+  std::vector<eval::WorkloadItem> items;
+  if (!options.workload.empty()) {
+    KVASIR_TRY(const std::string lines, read_input_file(options.workload));
+    KVASIR_TRY(items, eval::parse_workload(*session.engine, lines));
+  }
   BenchReport report;
   KVASIR_TRY(report.limits, measure_limits(globals.threads));
   report.model = session.engine->model_info();
@@ -201,12 +218,18 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     };
     show(0);
     KVASIR_TRY(const MachineLimits before, measure_limits(globals.threads, ProbeScope::kTotals));
-    auto speed = measure_speed(*session.engine, test, options.repeat, config.max_num_batched_tokens,
-                               {.keep_going = interruption.keep_going(), .run = show});
+    const BenchmarkEvents events = {.keep_going = interruption.keep_going(), .run = show};
+    const bool is_workload = test.kind == BenchmarkKind::kWorkload;
+    auto speed = is_workload ? measure_workload(*session.engine, items, test, options.repeat, events)
+                             : measure_speed(*session.engine, test, options.repeat, config.max_num_batched_tokens, events);
     if (!speed && speed.error().kind == ErrorKind::kCancelled) break;
     if (!speed) return std::unexpected(std::move(speed).error());
     KVASIR_TRY(const MachineLimits after, measure_limits(globals.threads, ProbeScope::kTotals));
     MachineLimits limits = better_of(before, after);
+    if (is_workload) {  // steps of all kinds, which no one limit binds
+      report.results.push_back({test, std::move(*speed), limits});
+      continue;
+    }
     const double bytes = bytes_per_step(test, *speed, report.model);
     raise_to_reached(test, *speed, bytes, report.model, limits);
     const double share = share_of_limit(test, *speed, bytes, report.model, limits);
@@ -221,7 +244,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
 
 void write_speculation(JsonWriter& json, const BenchResult& result) {
   const Speed& speed = result.tokens_per_s;
-  if (result.test.kind == BenchmarkKind::kGeneration) {
+  if (result.test.kind != BenchmarkKind::kPrompt) {
     json.member("speculate", result.test.speculate).member("tokens_per_step", speed.tokens_per_step());
     if (speed.num_draft_tokens > 0) {
       json.member("accept_rate",
@@ -229,6 +252,7 @@ void write_speculation(JsonWriter& json, const BenchResult& result) {
     }
   }
   json.member("tokens_sha256", speed.tokens_sha256);
+  if (result.test.replay_accept >= 0.0) json.member("replay_accept", result.test.replay_accept);
 }
 
 void write_result(JsonWriter& json, const BenchResult& result) {
@@ -252,7 +276,8 @@ void write_result(JsonWriter& json, const BenchResult& result) {
   write_speculation(json, result);
   json.key("limits");
   write_limits(json, result.limits);
-  json.member("share_of_limit", result.share_of_limit).end_object();
+  if (result.test.kind != BenchmarkKind::kWorkload) json.member("share_of_limit", result.share_of_limit);
+  json.end_object();
 }
 
 void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOptions& globals,
@@ -313,9 +338,10 @@ int print_bench_table(const BenchOptions& options, const BenchReport& report, in
     const Speed& speed = result.tokens_per_s;
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
     const std::string guessed = speculates && !is_prompt ? fmt::format("{:>11}{:>13.2f}", test.speculate, speed.tokens_per_step()) : "";
-    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%{}\n", name_of(test.kind),
+    const std::string of_limit = test.kind == BenchmarkKind::kWorkload ? "" : fmt::format("{:.0f}%", 100 * result.share_of_limit);
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>10}{}\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
-                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * result.share_of_limit, guessed));
+                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), of_limit, guessed));
   }
   return finish_output(exit_code);
 }
@@ -362,6 +388,11 @@ void add_bench(CLI::App& app, Context& context) {
       ->check(one_of({"auto", "suffix", "off"}))
       ->default_str("off");
   add_draft_options(*verb, options->engine);
+  verb->add_option("--workload", options->workload,
+                   "Greedy answers to the prompts of a file instead: JSON lines {prompt or messages, max_tokens}, a result for each --batch");
+  verb->add_option("--replay-accept", options->replay_accept,
+                   "Guess the answers themselves, each token right with this probability: what a drafter as good would bring")
+      ->check(CLI::Range(0.0, 1.0));
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

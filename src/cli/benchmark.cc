@@ -119,11 +119,26 @@ std::int32_t BenchmarkCase::prompt_tokens() const {
 }
 
 std::string_view name_of(BenchmarkKind kind) {
-  return kind == BenchmarkKind::kPrompt ? "prompt" : "generation";
+  switch (kind) {
+    case BenchmarkKind::kPrompt: return "prompt";
+    case BenchmarkKind::kGeneration: return "generation";
+    case BenchmarkKind::kWorkload: break;
+  }
+  return "workload";
 }
 
 std::int32_t context_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batched_tokens) {
   return test.prompt_tokens() + max_tokens_of(test, max_num_batched_tokens);
+}
+
+std::vector<TokenId> replayed(std::span<const TokenId> tokens, double share_right, std::int32_t vocab_size) {
+  std::mt19937_64 random(kPromptSeed);
+  std::uniform_real_distribution<double> draw;
+  std::vector<TokenId> guesses(tokens.begin(), tokens.end());
+  for (TokenId& token : guesses) {
+    if (draw(random) >= share_right) token = (token + 1) % vocab_size;
+  }
+  return guesses;
 }
 
 Speed summarize(std::vector<double> runs) {
@@ -136,12 +151,18 @@ Speed summarize(std::vector<double> runs) {
 
 Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
                             std::int32_t max_num_batched_tokens, const BenchmarkEvents& events) {
-  const std::vector<Request> requests =
+  std::vector<Request> requests =
       make_requests(test, engine.model_info().vocab_size, max_tokens_of(test, max_num_batched_tokens));
   const EngineStats before = engine.stats();
   double kv_bytes_share = 1.0;
-  KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests, events.keep_going));
+  std::vector<Request> first = requests;
+  const bool replays = test.replay_accept >= 0.0 && test.speculate != "off";
+  for (Request& request : first) request.speculates = request.speculates && !replays;
+  KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, std::move(first), events.keep_going));
   events.run(1);
+  for (std::size_t i = 0; i < requests.size() && replays; ++i) {
+    requests[i].replayed_token_ids = replayed(warm_up.tokens[i], test.replay_accept, engine.model_info().vocab_size);
+  }
   std::vector<double> runs;
   for (std::int32_t i = 0; i < repeat; ++i) {
     KVASIR_TRY(const RunOutcome outcome, run_once(engine, test, requests, events.keep_going));

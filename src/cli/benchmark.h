@@ -15,6 +15,7 @@ namespace kvasir::cli {
 enum class BenchmarkKind : std::uint8_t {
   kPrompt,      // one prompt of n_prompt tokens: submit to first token
   kGeneration,  // batch streams, each behind depth tokens, n_gen more of each in lockstep
+  kWorkload,    // prompts of a file, batch of them at once, up to n_gen tokens of each
 };
 
 struct BenchmarkCase {
@@ -25,12 +26,14 @@ struct BenchmarkCase {
   std::int32_t batch = 1;
   KvParams kv = {};
   std::string speculate = "off";  // as the flag; of generation
+  // The answers' own tokens are guessed, each right with this probability. Below 0: guesses are real.
+  double replay_accept = -1.0;
 
   // Prompt tokens of each stream; generation needs at least one to start from.
   std::int32_t prompt_tokens() const;
 };
 
-// "prompt" or "generation".
+// "prompt", "generation" or "workload".
 std::string_view name_of(BenchmarkKind kind);
 
 // The context that a case takes at most on an engine with steps of `max_num_batched_tokens`, 0 for the default.
@@ -53,6 +56,9 @@ struct Speed {
   }
 };
 Speed summarize(std::vector<double> runs);
+
+// Guesses that replay these tokens, each of which is another one with the probability 1 - share_right.
+std::vector<TokenId> replayed(std::span<const TokenId> tokens, double share_right, std::int32_t vocab_size);
 
 struct BenchmarkEvents {
   std::function<bool()> keep_going;                // asked many times a second; false ends it with kCancelled

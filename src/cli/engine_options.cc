@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "cli/draft_options.h"
 #include "cli/input_file.h"
 #include "cli/number_range.h"
 #include "cli/one_of.h"
@@ -126,29 +127,6 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
                       "Folder for a copy of the weights as the kernels read them, which later starts map (default: the "
                       "store's, for models in it)");
   verb.add_flag("--no-packed-cache", options.no_packed_cache, "Neither read nor write such a copy")->excludes(packed_cache);
-}
-
-void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::string& by_default) {
-  options.speculate = by_default;
-  verb.add_option("--speculate", options.speculate,
-                  "Guess tokens from the text so far and check several in a step, where that is faster: the same answer "
-                  "(auto, suffix or off)")
-      ->check(one_of({"auto", "suffix", "off"}))
-      ->capture_default_str();
-  add_draft_options(verb, options);
-}
-
-void add_draft_options(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--max-draft-tokens", options.max_draft_tokens, "Most guesses of a request in a step")
-      ->transform(whole_number(1, EngineConfig{}.max_draft_tokens))
-      ->capture_default_str();
-  verb.add_option("--draft-model", options.draft_model,
-                  "A small model with the same tokens that guesses too, where that is faster: the same answer");
-  verb.add_option("--draft-rule", options.draft_rule,
-                  "How guesses of the draft model are checked: the same answer as without them (match), or where a request "
-                  "is sampled without a seed another of the same distribution, as more guesses count then (residual)")
-      ->check(one_of({"match", "residual"}))
-      ->capture_default_str();
 }
 
 void add_adapter_options(CLI::App& verb, EngineOptions& options) {
@@ -334,20 +312,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.device = options.device;
   KVASIR_CHECKED(set_gpu_memory(options.gpu_memory, config));
   KVASIR_CHECKED(set_gpu_layers(options.gpu_layers, config));
-  config.speculates = options.speculate != "off";
-  config.max_draft_tokens = options.max_draft_tokens;
-  if (!options.draft_model.empty()) {
-    if (!config.speculates) {
-      return make_error(ErrorKind::kUsage, "--draft-model: nothing is guessed with --speculate off", "draft-model");
-    }
-    KVASIR_TRY(config.draft_model_path, store::resolve_model(options.draft_model));
-  }
-  if (options.draft_rule == "residual") {
-    if (options.draft_model.empty()) {
-      return make_error(ErrorKind::kUsage, "--draft-rule residual: it is for guesses of a --draft-model", "draft-rule");
-    }
-    config.draft_rule = DraftRule::kResidual;
-  }
+  KVASIR_CHECKED(set_drafters(options, config));
   if (!globals.memory.empty()) {
     auto bytes = parse_bytes(globals.memory);
     if (!bytes) return make_error(ErrorKind::kUsage, "--memory: " + bytes.error().message, "memory");

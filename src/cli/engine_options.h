@@ -23,8 +23,9 @@ struct EngineOptions {
   std::string device;            // empty: the processor
   std::string gpu_memory = "0.9";  // a share of a GPU's memory, or a size
   std::string gpu_layers = "auto";  // or "all", or a number
-  std::string speculate = "off";  // "auto", "suffix": guesses from the text so far
+  std::string speculate = "off";  // "auto", or drafters as draft_options.h has them, with commas
   std::int32_t max_draft_tokens = EngineConfig{}.max_draft_tokens;
+  std::string draft_heads;        // a path; empty: the file beside the model, where there is one
   std::string draft_model;        // a name or a path; empty: none
   std::string draft_rule = "match";  // "residual"
   std::vector<std::string> adapters;        // [NAME=]PATH
@@ -64,10 +65,6 @@ void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 void add_kv_log_option(CLI::App& verb, std::string& path);
 // --device, --fast, --quantize, --add-special-tokens and --packed-cache: where the model runs, how its file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
-// --speculate and add_draft_options.
-void add_speculate_option(CLI::App& verb, EngineOptions& options, const std::string& by_default);
-// --max-draft-tokens, --draft-model and --draft-rule.
-void add_draft_options(CLI::App& verb, EngineOptions& options);
 // --lora and --lora-scale.
 void add_adapter_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);

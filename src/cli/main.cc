@@ -54,6 +54,7 @@ void add_verbs(CLI::App& app, Context& context) {
   add_bench(app, context);
   add_eval(app, context);
   add_calibrate_kv(app, context);
+  add_draft(app, context);
   add_quantize(app, context);
   add_kv(app, context);
   add_batch(app, context);

@@ -11,6 +11,7 @@
 #include "cli/answer_view.h"
 #include "cli/blocked_signals.h"
 #include "cli/chat/chat.h"
+#include "cli/draft_options.h"
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
 #include "cli/generation.h"
@@ -87,7 +88,12 @@ void add_speculation(JsonWriter& json, const EngineStats& stats, std::int64_t nu
     json.begin_object().member("name", kDrafters.at(i)).member("drafted", num_drafted).member("accepted", num_accepted);
     json.member("ms", kDrafters.at(i) == "model" ? 1000.0 * stats.draft_model_seconds_total : 0.0).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  const DraftEstimates& estimates = stats.draft_estimates;
+  json.key("estimates").begin_object().member("steps", estimates.num_steps).member("tokens", estimates.num_tokens);
+  json.member("tokens_expected", estimates.num_tokens_expected).member("ms", 1000.0 * estimates.seconds);
+  json.member("ms_expected", 1000.0 * estimates.seconds_expected).end_object();
+  json.end_object();
 }
 
 std::string generation_json(const RunOptions& options, const ModelSession& session,

@@ -24,6 +24,7 @@
 #include "base/units.h"
 #include "cli/blocked_signals.h"
 #include "cli/build_info.h"
+#include "cli/draft_options.h"
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
 #include "cli/limit_options.h"
@@ -208,9 +209,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     return make_error(ErrorKind::kUsage, fmt::format("{}: it goes with one model, {} are served", flag, places.size()), "lora");
   }
   for (const AdapterConfig& adapter : config.adapters) KVASIR_CHECKED(check_name(adapter.name, places.front()));
-  if (places.size() > 1 && !config.draft_model_path.empty()) {
-    return make_error(ErrorKind::kUsage, fmt::format("--draft-model: it goes with one model, {} are served", places.size()),
-                      "draft-model");
+  if (places.size() > 1 && !(config.draft_model_path.empty() && config.draft_heads_path.empty())) {
+    const std::string_view flag = config.draft_heads_path.empty() ? "draft-model" : "draft-heads";
+    return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()),
+                      std::string(flag));
   }
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,

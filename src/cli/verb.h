@@ -58,6 +58,7 @@ void add_tokenize(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_calibrate_kv(CLI::App& app, Context& context);
+void add_draft(CLI::App& app, Context& context);
 void add_quantize(CLI::App& app, Context& context);
 void add_kv(CLI::App& app, Context& context);
 void add_batch(CLI::App& app, Context& context);

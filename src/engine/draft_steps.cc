@@ -19,6 +19,7 @@ void DraftSteps::begin_step(const sched::SchedulerOutput& output) {
   guides_.clear();
   requests_.clear();
   num_guesses_ = num_tokens_ = num_accepted_ = 0;
+  num_expected_ = 0.0;
   drafts_by_ = {};
   is_plain_decoding_ = output.num_whole == output.sequences.size();
   for (const sched::ScheduledSequence& sequence : output.sequences) {
@@ -50,11 +51,14 @@ void DraftSteps::advance(const sched::SequenceUpdate& update, std::int32_t num_s
 void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
                        const sched::Scheduler& scheduler, const ActiveRequest& request) {
   if (speculator_.knows(update.id)) {
-    DraftCounts& counts = drafts_by_.at(static_cast<std::size_t>(speculator_.source_of(update.id)));
-    counts.num_drafted += num_guesses;
-    counts.num_accepted += num_accepted;
+    for (std::int32_t i = 0; i < num_guesses; ++i) {
+      DraftCounts& counts = drafts_by_.at(static_cast<std::size_t>(speculator_.source_of(update.id, i)));
+      ++counts.num_drafted;
+      if (i < num_accepted) ++counts.num_accepted;
+    }
     tokens_.clear();
     for (const sched::SampledToken& sampled : update.tokens) tokens_.push_back(sampled.token);
+    num_expected_ += speculator_.num_expected(update.id, num_guesses);
     speculator_.advance(update.id, tokens_, num_guesses, num_accepted);
   } else if (!update.finish_reason) {
     const Request& asked = request.request;
@@ -64,7 +68,8 @@ void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_gue
     speculator_.begin(update.id, {.predicted = asked.predicted_token_ids,
                                   .tokens = scheduler.sequences().at(update.id).token_ids,
                                   .num_prompt_tokens = asked.prompt_token_ids.size(),
-                                  .answer_namespace = answer_namespace});
+                                  .answer_namespace = answer_namespace,
+                                  .replayed = asked.replayed_token_ids});
   }
 }
 
@@ -82,6 +87,16 @@ void DraftSteps::forget(SequenceId id) {
   streams_.erase(found);
 }
 
+void DraftSteps::count_estimates(DraftEstimates& estimates) const {
+  if (num_guesses_ == 0) return;
+  ++estimates.num_steps;
+  estimates.num_tokens_expected += static_cast<double>(ran_.size()) + num_expected_;
+  estimates.num_tokens += num_tokens_;
+  const auto& [expected_ms, ms] = speculator_.gate().times();
+  estimates.seconds_expected = expected_ms / 1000.0;
+  estimates.seconds = ms / 1000.0;
+}
+
 void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineStats& stats) {
   if (!is_on_) return;
   stats.num_draft_tokens += num_guesses_;
@@ -93,6 +108,7 @@ void DraftSteps::end_step(double step_ms, sched::Scheduler& scheduler, EngineSta
   stats.draft_model_seconds_total += draft_ms_ / 1000.0;
   if (is_plain_decoding_) {
     speculator_.observe_step(static_cast<std::int32_t>(ran_.size()), num_guesses_, num_tokens_, step_ms, draft_ms_);
+    count_estimates(stats.draft_estimates);
   }
   draft_ms_ = 0.0;
   model_drafts_.clear();

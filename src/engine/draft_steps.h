@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/active_request.h"
@@ -20,10 +22,16 @@ namespace kvasir {
 // Thread safety: none; on the engine thread.
 class DraftSteps {
  public:
-  // `model` outlives this; null: there is none.
-  // At most so many guesses of a sequence in a step; 0: none at all. `rule`: of the model's guesses.
-  DraftSteps(std::int32_t max_guesses, DraftModel* model, DraftRule rule)
-      : is_on_(max_guesses > 0), model_(model), rule_(rule), speculator_(model != nullptr, max_guesses) {}
+  // `model` outlives this; null: there is none. `heads`: null: there are none.
+  DraftSteps(const EngineConfig& config, DraftModel* model, std::shared_ptr<const spec::NgramTable> heads)
+      : is_on_(config.speculates),
+        model_(model),
+        rule_(config.draft_rule),
+        speculator_({.max_guesses = config.max_draft_tokens,
+                     .uses_text = config.drafts_from_text,
+                     .uses_answers = config.drafts_from_answers,
+                     .has_model = model != nullptr,
+                     .heads = std::move(heads)}) {}
 
   // The distributions of the sequence's guesses, one after another, when residual sampling is to check them.
   // Valid until end_step().
@@ -42,6 +50,7 @@ class DraftSteps {
 
  private:
   void end(SequenceId id);
+  void count_estimates(DraftEstimates& estimates) const;
   void learn(const sched::SequenceUpdate& update, std::int32_t num_guesses, std::int32_t num_accepted,
              const sched::Scheduler& scheduler, const ActiveRequest& request);
   void give(const spec::Speculator::Draft& draft, std::span<const TokenId> guesses, sched::Scheduler& scheduler) const;
@@ -63,6 +72,7 @@ class DraftSteps {
   std::size_t next_ran_ = 0;  // behind the last sequence that advance() was told of
   bool is_plain_decoding_ = false;  // every sequence ran one token of its own, and sampled
   std::int32_t num_guesses_ = 0, num_tokens_ = 0, num_accepted_ = 0;  // of the step
+  double num_expected_ = 0.0;  // of those accepted, before the step
   static_assert(kDrafters.size() == spec::Speculator::kNumSources);
   std::array<DraftCounts, kDrafters.size()> drafts_by_{};  // of the step, in the order of Speculator::Source
   std::vector<spec::Speculator::Draft> model_drafts_;  // that the model is to make

@@ -19,6 +19,7 @@
 #include "engine/batched_tokens.h"
 #include "engine/encoder_config.h"
 #include "engine/gpu_layers.h"
+#include "engine/draft_heads.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
@@ -141,7 +142,7 @@ std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& m
                          const io::WeightSource& source) {
   std::int64_t bytes = kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
   for (const std::span<const std::byte> table : looked_up_in(source)) bytes += std::ssize(table);
-  return bytes;
+  return bytes + draft_heads_bytes(config);
 }
 
 // The program itself, without the weights.
@@ -370,6 +371,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (loaded.backend->memory_bytes()) loaded.kv.max_extra_pages = 0;  // for policies, which do not run there
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
+  KVASIR_TRY(loaded.draft_heads, load_draft_heads(config, model.vocab_size, loaded.tokenizer.get()));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
   if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;

@@ -18,6 +18,7 @@
 #include "model/model.h"
 #include "runtime/cell_file.h"
 #include "runtime/model_runner.h"
+#include "spec/ngram_table.h"
 
 namespace kvasir {
 
@@ -38,6 +39,7 @@ struct LoadedModel {
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;
+  std::shared_ptr<const spec::NgramTable> draft_heads;  // null: nothing was learned of it beforehand
   EngineConfig settings;  // as they apply to this model
 
   // Tables whose rows are looked up in the file while the model runs.

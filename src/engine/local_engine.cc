@@ -57,7 +57,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded, std::un
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
       table_prefault_(loaded_.looked_up_tables()),
       draft_model_(std::move(draft_model)),
-      draft_steps_(config_.speculates ? config_.max_draft_tokens : 0, draft_model_.get(), config_.draft_rule) {
+      draft_steps_(config_, draft_model_.get(), loaded_.draft_heads) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,

@@ -62,6 +62,10 @@ std::span<const std::int32_t> DraftGate::choose(std::span<const Stream> streams)
 void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std::int32_t num_tokens,
                         double milliseconds, double draft_ms) {
   if (num_streams < 1 || num_streams > RowCosts::kMaxStreams) return;
+  if (num_guesses > 0 && costs_.base_ms(num_streams) > 0.0) {
+    times_.expected_ms += costs_.base_ms(num_streams) * costs_.ratio(num_streams, num_guesses);
+    times_.ms += milliseconds;
+  }
   costs_.observe(num_streams, num_guesses, milliseconds);
   if (num_guesses == 0) {
     num_since_plain_ = 0;

@@ -31,6 +31,12 @@ class DraftGate {
 
   void forget_bases() { costs_.forget_bases(); }
 
+  // Of steps with guesses, since the times without are known.
+  struct Times {
+    double expected_ms = 0.0, ms = 0.0;
+  };
+  const Times& times() const { return times_; }
+
   bool is_asleep() const { return num_to_sleep_ > 0; }
   const RowCosts& costs() const { return costs_; }
 
@@ -43,6 +49,7 @@ class DraftGate {
   double pass_share(std::int32_t num_streams) const;
 
   RowCosts costs_;
+  Times times_;
   double pass_ms_ = 0.0;  // of a model that guesses; 0: not known yet
   std::vector<std::int32_t> chosen_;
   std::int32_t num_since_plain_ = 0;

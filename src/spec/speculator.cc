@@ -1,6 +1,9 @@
 #include "spec/speculator.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -22,9 +25,11 @@ void Speculator::begin(SequenceId id, const Beginning& beginning) {
   if (++num_begun_ % kTryModelEvery == 0) {
     sequence.acceptance.at(static_cast<std::size_t>(Source::kModel)) = Acceptance(&untried_model_);
   }
+  sequence.replayed.assign(beginning.replayed.begin(), beginning.replayed.end());
+  sequence.num_generated = beginning.tokens.size() - beginning.num_prompt_tokens;
   sequence.text.append(beginning.predicted);
   sequence.text.append(beginning.tokens);
-  if (beginning.answer_namespace) {
+  if (config_.uses_answers && beginning.answer_namespace) {
     sequence.answers = store_.open(*beginning.answer_namespace);
     const std::size_t first = beginning.num_prompt_tokens - std::min(beginning.num_prompt_tokens, kKeptPromptTokens);
     keep(sequence, beginning.tokens.subspan(first));
@@ -49,51 +54,116 @@ void Speculator::advance(SequenceId id, std::span<const TokenId> tokens, std::in
                          std::int32_t num_right) {
   Guessed& sequence = sequences_.at(id);
   sequence.text.append(tokens);
+  sequence.num_generated += tokens.size();
   keep(sequence, tokens);
-  const auto source = static_cast<std::size_t>(sequence.source);
-  for (std::int32_t i = 0; i < std::min(num_guesses, num_right + 1); ++i) {
-    sequence.acceptance.at(source).observe(sequence.match_length + i, i < num_right);
-    typical_.at(source).observe(sequence.match_length + i, i < num_right);
+  const std::int32_t num_judged = std::min(num_guesses, num_right + 1);
+  for (std::int32_t i = 0; i < num_judged && std::cmp_less(i, sequence.origins.size()); ++i) {
+    const auto [source, grade] = sequence.origins[static_cast<std::size_t>(i)];
+    sequence.acceptance.at(static_cast<std::size_t>(source)).observe(grade, i < num_right);
+    typical_.at(static_cast<std::size_t>(source)).observe(grade, i < num_right);
   }
+}
+
+Speculator::Source Speculator::source_of(SequenceId id, std::int32_t depth) const {
+  const std::vector<Origin>& origins = sequences_.at(id).origins;
+  const auto place = static_cast<std::size_t>(depth);
+  return place < origins.size() ? origins[place].source : Source::kText;
 }
 
 // The match whose next guess is the likelier one.
-SuffixIndex::Match Speculator::find_match(Guessed& sequence) const {
-  const SuffixIndex::Match own = sequence.text.longest_match();
-  sequence.source = Source::kText;
+Speculator::Matched Speculator::find_match(const Guessed& sequence) const {
+  const Matched own = {.source = Source::kText,
+                       .match = config_.uses_text ? sequence.text.longest_match() : SuffixIndex::Match{}};
   if (sequence.answers == nullptr) return own;
-  const SuffixIndex::Match other = sequence.answers->longest_match(sequence.text.tokens());
-  if (other.length == 0) return own;
-  const Acceptance& of_text = acceptance_of(sequence, Source::kText);
-  if (own.length > 0 && of_text.estimate(own.length) >= acceptance_of(sequence, Source::kAnswers).estimate(other.length)) {
-    return own;
+  const Matched other = {.source = Source::kAnswers, .match = sequence.answers->longest_match(sequence.text.tokens())};
+  if (other.match.length == 0) return own;
+  const auto first = [&](const Matched& matched) {
+    return estimate(sequence, {matched.source, Grade::of_match(matched.match.length)});
+  };
+  return own.match.length > 0 && first(own) >= first(other) ? own : other;
+}
+
+// Follows the match while nothing that was learned beforehand is surer.
+void Speculator::make_draft(Guessed& sequence) {
+  const auto [matching, match] = find_match(sequence);
+  matched_.clear();
+  if (match.length > 0 && matching == Source::kAnswers) {
+    sequence.answers->continue_match(match, static_cast<std::size_t>(config_.max_guesses), matched_);
+  } else if (match.length > 0) {
+    sequence.text.continue_match(match, config_.max_guesses, matched_);
   }
-  sequence.source = Source::kAnswers;
-  return other;
-}
-
-// Its first guess is likelier to be right than that of the source at hand.
-bool Speculator::prefers_model(const Guessed& sequence) const {
-  if (sequence.match_length == 0) return true;
-  return acceptance_of(sequence, Source::kModel).estimate(1) >
-         acceptance_of(sequence, sequence.source).estimate(sequence.match_length);
-}
-
-// Of the guesses that the source can make; those of a text or an answer become the sequence's.
-void Speculator::add_survival(Guessed& sequence, SuffixIndex::Match match, std::vector<double>& survival) {
-  if (sequence.source == Source::kAnswers) sequence.answers->continue_match(match, max_guesses_, sequence.draft);
-  const std::int32_t most =
-      sequence.source == Source::kAnswers ? static_cast<std::int32_t>(sequence.draft.size()) : max_guesses_;
-  const Acceptance& acceptance = acceptance_of(sequence, sequence.source);
+  if (config_.heads != nullptr) {
+    const std::span<const TokenId> text = sequence.text.tokens();
+    const std::span<const TokenId> last = text.last(std::min(text.size(), static_cast<std::size_t>(config_.heads->order())));
+    ending_.assign(last.begin(), last.end());
+  }
   double chance = 1.0;
-  for (std::int32_t depth = 0; depth < most; ++depth) {
-    chance *= acceptance.estimate(sequence.match_length + depth);
+  bool follows = true;
+  for (std::size_t depth = 0; std::cmp_less(depth, config_.max_guesses); ++depth) {
+    TokenId token = kNoToken;
+    Origin origin;
+    double best = 0.0;
+    if (follows && depth < matched_.size()) {
+      token = matched_[depth];
+      origin = {matching, Grade::of_match(match.length + static_cast<std::int32_t>(depth))};
+      best = estimate(sequence, origin);
+    }
+    if (config_.heads != nullptr) {
+      const NgramTable::Guess guess = config_.heads->next(ending_);
+      const Origin learned = {Source::kHeads, Grade::of_chance(guess.chance)};
+      if (guess.token != kNoToken && estimate(sequence, learned) > best) {
+        follows = follows && guess.token == token;
+        token = guess.token;
+        origin = learned;
+        best = estimate(sequence, learned);
+      }
+      ending_.push_back(token);
+    }
+    chance *= best;
     if (chance < kLeastSurvival) break;
-    survival.push_back(chance);
+    sequence.draft.push_back(token);
+    sequence.origins.push_back(origin);
+    sequence.survival.push_back(chance);
   }
-  if (sequence.source == Source::kText) {
-    sequence.text.continue_match(match, static_cast<std::int32_t>(survival.size()), sequence.draft);
+}
+
+void Speculator::replay(Guessed& sequence) const {
+  const Origin origin = {Source::kReplay, {.bucket = 0, .typical = 0.8}};
+  double chance = 1.0;
+  for (std::size_t i = sequence.num_generated; i < sequence.replayed.size(); ++i) {
+    if (std::cmp_equal(sequence.draft.size(), config_.max_guesses)) break;
+    chance *= estimate(sequence, origin);
+    if (chance < kLeastSurvival) break;
+    sequence.draft.push_back(sequence.replayed[i]);
+    sequence.origins.push_back(origin);
+    sequence.survival.push_back(chance);
   }
+}
+
+// Its first guess is likelier to be right than the one at hand.
+bool Speculator::prefers_model(const Guessed& sequence) const {
+  return sequence.survival.empty() || estimate(sequence, of_model(0)) > sequence.survival.front();
+}
+
+void Speculator::ask_model(Guessed& sequence) const {
+  sequence.asks_model = true;
+  sequence.draft.clear();
+  sequence.origins.clear();
+  sequence.survival.clear();
+  double chance = 1.0;
+  for (std::int32_t depth = 0; depth < config_.max_guesses; ++depth) {
+    const Origin origin = of_model(depth);
+    chance *= estimate(sequence, origin);
+    if (chance < kLeastSurvival) break;
+    sequence.origins.push_back(origin);
+    sequence.survival.push_back(chance);
+  }
+}
+
+double Speculator::num_expected(SequenceId id, std::int32_t num_guesses) const {
+  const std::vector<double>& survival = sequences_.at(id).survival;
+  const auto num_known = std::min(survival.size(), static_cast<std::size_t>(num_guesses));
+  return std::accumulate(survival.begin(), survival.begin() + static_cast<std::ptrdiff_t>(num_known), 0.0);
 }
 
 std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceId> streams, bool may_ask_model) {
@@ -108,20 +178,23 @@ std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceI
     if (found == sequences_.end() || gate_.is_asleep()) continue;
     Guessed& sequence = found->second;
     sequence.draft.clear();
-    const SuffixIndex::Match match = find_match(sequence);
-    sequence.match_length = match.length;
-    if (has_model_ && may_ask_model && prefers_model(sequence)) {
-      sequence.source = Source::kModel;
-      sequence.match_length = 1;
-      stream.needs_passes = true;
+    sequence.origins.clear();
+    sequence.survival.clear();
+    sequence.asks_model = false;
+    if (!sequence.replayed.empty()) {
+      replay(sequence);
+    } else {
+      make_draft(sequence);
+      if (config_.has_model && may_ask_model && prefers_model(sequence)) ask_model(sequence);
     }
-    if (sequence.match_length > 0) add_survival(sequence, match, stream.survival);
+    stream.survival.assign(sequence.survival.begin(), sequence.survival.end());
+    stream.needs_passes = sequence.asks_model;
   }
   const std::span<const std::int32_t> chosen = gate_.choose(chances_);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (chosen[i] == 0) continue;
     const Guessed& sequence = sequences_.at(streams[i]);
-    if (sequence.source == Source::kModel) {
+    if (sequence.asks_model) {
       drafts_.push_back({.id = streams[i], .stream = i, .token_ids = {}, .num_wanted = chosen[i]});
     } else {
       drafts_.push_back({streams[i], i, std::span(sequence.draft).first(static_cast<std::size_t>(chosen[i]))});

@@ -15,6 +15,7 @@
 #include "spec/answer_store.h"
 #include "spec/draft_gate.h"
 #include "spec/kept_answers.h"
+#include "spec/ngram_table.h"
 #include "spec/suffix_index.h"
 
 namespace kvasir::spec {
@@ -27,12 +28,17 @@ class Speculator {
  public:
   static constexpr std::int32_t kMaxGuesses = 15;  // of a sequence in a step
 
-  // has_model: a draft model can be asked for guesses. max_guesses: of a sequence in a step, at most kMaxGuesses.
-  explicit Speculator(bool has_model = false, std::int32_t max_guesses = kMaxGuesses)
-      : has_model_(has_model), max_guesses_(max_guesses) {}
+  struct Config {
+    std::int32_t max_guesses = kMaxGuesses;  // of a sequence in a step, at most kMaxGuesses
+    bool uses_text = true;     // guesses come from the sequences' own texts
+    bool uses_answers = true;  // .. from answers that have ended
+    bool has_model = false;    // a draft model can be asked for them
+    std::shared_ptr<const NgramTable> heads = nullptr;  // what was learned beforehand; null: nothing was
+  };
+  explicit Speculator(Config config) : config_(std::move(config)) {}
 
-  enum class Source : std::uint8_t { kText, kAnswers, kModel };
-  static constexpr std::size_t kNumSources = 3;
+  enum class Source : std::uint8_t { kText, kAnswers, kModel, kHeads, kReplay };
+  static constexpr std::size_t kNumSources = 5;
 
   // A sequence that generates.
   struct Beginning {
@@ -41,13 +47,15 @@ class Speculator {
     std::size_t num_prompt_tokens = 0;
     // Answers of the same namespace are looked up, and this one will be. Nothing: neither.
     std::optional<std::string_view> answer_namespace = {};
+    // The answer's tokens, to be guessed at their places. There are no other guesses then.
+    std::span<const TokenId> replayed = {};
   };
   void begin(SequenceId id, const Beginning& beginning);
   bool knows(SequenceId id) const { return sequences_.contains(id); }
   // A step brought these tokens of the sequence, with so many guesses in it, of which the first num_right were right.
   void advance(SequenceId id, std::span<const TokenId> tokens, std::int32_t num_guesses, std::int32_t num_right);
-  // Where the guesses in the step come from.
-  Source source_of(SequenceId id) const { return sequences_.at(id).source; }
+  // Where the sequence's next guess comes from, with so many guesses before it in the step.
+  Source source_of(SequenceId id, std::int32_t depth) const;
   void end(SequenceId id);
   // The step in which all that happened, if nothing but these streams ran in it.
   // draft_ms: the model took before it.
@@ -67,38 +75,57 @@ class Speculator {
   std::span<const Draft> propose(std::span<const SequenceId> streams, bool may_ask_model = false);
 
   const DraftGate& gate() const { return gate_; }
+  // How many of the first num_guesses guesses were expected to be right.
+  double num_expected(SequenceId id, std::int32_t num_guesses) const;
 
  private:
+  struct Origin {
+    Source source = Source::kText;
+    Grade grade;
+  };
   struct Guessed {
     SuffixIndex text;
     std::shared_ptr<KeptAnswers> answers;  // null: none are looked up
     std::vector<TokenId> answer;           // with the end of the prompt, to be kept
     std::array<Acceptance, kNumSources> acceptance;
-    Source source = Source::kText;
-    std::int32_t match_length = 0;  // 1 for the model
+    bool asks_model = false;  // for all its guesses
     std::vector<TokenId> draft;
+    std::vector<Origin> origins;    // of the draft's tokens
+    std::vector<double> survival;   // likewise: how likely each is to be right, with all before it
+    std::vector<TokenId> replayed;  // as Beginning has it
+    std::size_t num_generated = 0;
+  };
+  struct Matched {
+    Source source = Source::kText;
+    SuffixIndex::Match match;
   };
 
-  static constexpr double kModelShare = 0.6;  // of a model's guesses that are right, before it is known
-
   void keep(Guessed& sequence, std::span<const TokenId> tokens);
-  SuffixIndex::Match find_match(Guessed& sequence) const;
+  Matched find_match(const Guessed& sequence) const;
+  void make_draft(Guessed& sequence);
+  void replay(Guessed& sequence) const;
   bool prefers_model(const Guessed& sequence) const;
-  void add_survival(Guessed& sequence, SuffixIndex::Match match, std::vector<double>& survival);
-  static const Acceptance& acceptance_of(const Guessed& sequence, Source source) {
-    return sequence.acceptance.at(static_cast<std::size_t>(source));
+  void ask_model(Guessed& sequence) const;
+  // Before it is known, so many of a model's guesses are right.
+  static Origin of_model(std::int32_t depth) {
+    constexpr double kShare = 0.6;
+    return {Source::kModel, {.bucket = Grade::of_match(1 + depth).bucket, .typical = kShare}};
+  }
+  static double estimate(const Guessed& sequence, Origin origin) {
+    return sequence.acceptance.at(static_cast<std::size_t>(origin.source)).estimate(origin.grade);
   }
 
-  const bool has_model_;
-  std::int32_t max_guesses_;
-  Acceptance untried_model_{kModelShare};
+  const Config config_;
+  Acceptance untried_model_;
   std::uint32_t num_begun_ = 0;
-  std::array<Acceptance, kNumSources> typical_ = {Acceptance(), Acceptance(), Acceptance(kModelShare)};  // of all sequences
+  std::array<Acceptance, kNumSources> typical_;  // of all sequences
   AnswerStore store_;
   DraftGate gate_;
   std::map<SequenceId, Guessed> sequences_;
   std::vector<DraftGate::Stream> chances_;  // of propose(), kept for their memory
   std::vector<Draft> drafts_;
+  std::vector<TokenId> matched_;  // of make_draft(), kept for its memory
+  std::vector<TokenId> ending_;
 };
 
 }  // namespace kvasir::spec

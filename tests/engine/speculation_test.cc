@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -15,12 +16,16 @@
 #include <utility>
 #include <vector>
 
+#include "engine/draft_heads.h"
 #include "generate.h"
+#include "io/draft_file.h"
+#include "spec/ngram_table.h"
 
 namespace kvasir::testing::speculation_test {
 namespace {
 
 constexpr std::int32_t kNewTokens = 120;
+constexpr std::size_t kModelPlace = 2, kHeadsPlace = 3, kReplayPlace = 4;  // in kDrafters
 
 struct Setting {
   std::string name;
@@ -51,11 +56,13 @@ std::string path_of(const std::string& model) {
 
 // `draft_model`: empty for none.
 std::unique_ptr<Engine> engine_of(const std::string& model, const Setting& setting, bool speculates,
-                                  const std::string& draft_model = {}, DraftRule rule = DraftRule::kMatch) {
+                                  const std::string& draft_model = {}, DraftRule rule = DraftRule::kMatch,
+                                  const std::string& draft_heads = {}) {
   EngineConfig config;
   config.model_path = real_model().empty() ? path_of(model) : real_model();
   if (speculates && !draft_model.empty()) config.draft_model_path = path_of(draft_model);
   config.draft_rule = rule;
+  config.draft_heads_path = draft_heads;
   config.num_threads = 2;
   config.kv_cache_type = setting.kv_type;
   config.max_num_seqs = setting.max_num_seqs;
@@ -163,7 +170,7 @@ class Speculation : public ::testing::TestWithParam<const char*> {
       const EngineStats stats = stats_after(*guessing, 2 * std::ssize(make_requests()));
       num_guesses += stats.num_draft_tokens;
       num_right += stats.num_draft_tokens_accepted;
-      num_by_model += stats.drafts_by.back().num_drafted;
+      num_by_model += stats.drafts_by.at(kModelPlace).num_drafted;
     }
     RecordProperty("num_guesses", std::to_string(num_guesses));
     RecordProperty("num_right", std::to_string(num_right));
@@ -189,6 +196,89 @@ TEST_P(Speculation, GuessesNothingForRequestsThatSaySo) {
   const std::vector<Answer> guessed = generate(*engine, requests());
   EXPECT_GT(stats_after(*engine, 2 * std::ssize(asked)).num_draft_tokens, 0);
   for (std::size_t i = 0; i < quiet.size(); ++i) expect_same(guessed[i], quiet[i]);
+}
+
+// Requests whose own answers are guessed, each token right with this probability.
+TEST_P(Speculation, ChangesNothingWhereAnswersAreReplayed) {
+  std::int64_t num_guesses = 0, num_right = 0;
+  for (const Setting& setting : settings()) {
+    SCOPED_TRACE(setting.name);
+    const auto plain = engine_of(GetParam(), setting, false), guessing = engine_of(GetParam(), setting, true);
+    const std::vector<Answer> wanted = generate(*plain, requests());
+    for (const double share_right : {1.0, 0.5, 0.0}) {  // wrong ones send the gate to sleep
+      SCOPED_TRACE(share_right);
+      std::vector<Request> asked = requests();
+      std::mt19937 random(7);
+      std::uniform_real_distribution<double> draw;
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        asked[i].replayed_token_ids = wanted[i].token_ids;
+        for (TokenId& token : asked[i].replayed_token_ids) {
+          if (draw(random) >= share_right) token = token == 5 ? 6 : 5;
+        }
+      }
+      const std::vector<Answer> answers = generate(*guessing, asked);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_same(answers[i], wanted[i]);
+      }
+    }
+    const EngineStats stats = stats_after(*guessing, 3 * std::ssize(requests()));
+    num_guesses += stats.drafts_by.at(kReplayPlace).num_drafted;
+    num_right += stats.drafts_by.at(kReplayPlace).num_accepted;
+    EXPECT_EQ(stats.num_draft_tokens, stats.drafts_by.at(kReplayPlace).num_drafted) << "there are no other guesses";
+  }
+  EXPECT_GT(num_right, 50) << "or nothing was tested";
+  EXPECT_GT(num_guesses - num_right, 50);
+}
+
+// A drafter of random tokens that is sure of each.
+TEST_P(Speculation, ChangesNothingWithHeadsThatKnowNothing) {
+  const auto plain = engine_of(GetParam(), settings().front(), false);
+  std::mt19937 random(3);
+  std::vector<spec::NgramTable::Entry> entries;
+  const std::int32_t vocab_size = plain->model_info().vocab_size;
+  for (TokenId token = 0; token < vocab_size; ++token) {
+    const auto guess = static_cast<TokenId>(random() % static_cast<std::uint32_t>(vocab_size));
+    entries.push_back({.context = spec::NgramTable::hash_of(std::vector{token}), .guess = {.token = guess, .chance = 0.95}});
+  }
+  const spec::NgramTable table = spec::NgramTable::of_entries(1, entries);
+  const std::string path = ::testing::TempDir() + "kvasir-heads-" + GetParam() + ".draft";
+  ASSERT_TRUE(io::write_draft_file(path, {.base_tokens = tokens_hash(plain->tokenizer()),
+                                          .vocab_size = vocab_size,
+                                          .order = 1,
+                                          .words = {table.words().begin(), table.words().end()},
+                                          .held_out_tokens = 1}));
+  std::int64_t num_guesses = 0;
+  for (const Setting& setting : settings()) {
+    SCOPED_TRACE(setting.name);
+    const auto exact = engine_of(GetParam(), setting, false);
+    const auto guessing = engine_of(GetParam(), setting, true, {}, DraftRule::kMatch, path);
+    for (auto* const make_requests : {requests, guided_requests}) {
+      const std::vector<Answer> wanted = generate(*exact, make_requests()), answers = generate(*guessing, make_requests());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_same(answers[i], wanted[i]);
+      }
+    }
+    num_guesses += stats_after(*guessing, 2 * std::ssize(requests())).drafts_by.at(kHeadsPlace).num_drafted;
+  }
+  EXPECT_GT(num_guesses, 100) << "or nothing was tested";
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(SpeculationHeads, AreOfTheModelsTokens) {
+  const std::string path = ::testing::TempDir() + "kvasir-heads-other.draft";
+  ASSERT_TRUE(io::write_draft_file(path, {.base_name = "another", .base_tokens = 5, .vocab_size = 3, .order = 1,
+                                          .words = {0, 0}, .held_out_tokens = 1}));
+  EngineConfig config;
+  config.model_path = path_of("llama-f32");
+  config.speculates = true;
+  config.draft_heads_path = path;
+  const auto engine = Engine::load(config);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().kind, ErrorKind::kBadFile);
+  EXPECT_EQ(engine.error().message, path + ": it was made of another, whose tokens are not this model's");
+  EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
 // The model guesses for itself, so it is right where the answer is greedy.
@@ -244,8 +334,8 @@ TEST_P(Speculation, ResidualSamplingEndsAnswersAsTheyHaveTo) {
       }
     }
     const EngineStats stats = stats_after(*engine, 4 * std::ssize(requests()));
-    num_guesses += stats.drafts_by.back().num_drafted;
-    num_right += stats.drafts_by.back().num_accepted;
+    num_guesses += stats.drafts_by.at(kModelPlace).num_drafted;
+    num_right += stats.drafts_by.at(kModelPlace).num_accepted;
   }
   RecordProperty("num_guesses", std::to_string(num_guesses));
   RecordProperty("num_right", std::to_string(num_right));

@@ -237,6 +237,22 @@ void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models, st
   }
 }
 
+void append_draft_estimates(PrometheusText& out, std::span<const ModelMetrics> models) {
+  const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
+    out.begin(name, "counter", help);
+    for (const ModelMetrics& model : models) {
+      out.value(name, label_of(model), static_cast<double>(value_of(model.engine.draft_estimates)));
+    }
+  };
+  append("draft_steps_total", "Steps with guesses beside which no prompt ran", [](const auto& of) { return of.num_steps; });
+  append("draft_step_tokens_total", "Tokens that those steps brought", [](const auto& of) { return of.num_tokens; });
+  append("draft_step_tokens_expected_total", "Tokens that those steps were expected to bring",
+         [](const auto& of) { return of.num_tokens_expected; });
+  append("draft_step_seconds_total", "Time of those steps", [](const auto& of) { return of.seconds; });
+  append("draft_step_seconds_expected_total", "Time that those steps were expected to take",
+         [](const auto& of) { return of.seconds_expected; });
+}
+
 void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models) {
   append_drafts(out, models, "draft_tokens_total",
                 "Guesses of tokens that steps have checked (--speculate), by what they came from", &DraftCounts::num_drafted);
@@ -246,6 +262,7 @@ void append_drafts(PrometheusText& out, std::span<const ModelMetrics> models) {
   for (const ModelMetrics& model : models) {
     out.value("draft_model_seconds_total", label_of(model), model.engine.draft_model_seconds_total);
   }
+  append_draft_estimates(out, models);
 }
 
 void append_kv_formats(PrometheusText& out, std::span<const ModelMetrics> models) {
