@@ -21,9 +21,9 @@
 
 namespace kvasir {
 
-// Guesses what it would answer itself, with the parameters and the random numbers of the request: where its distribution
-// is the model's, so are its draws. For residual sampling it draws with other numbers, and keeps what it drew from.
-// Keeps a KV cache of its own in which it follows the texts that it is asked about.
+// Guesses what it would answer itself, with the parameters and the Gumbel noise of the request: where its distribution is
+// near the model's, most of its draws are the model's too. For residual sampling it draws with other numbers, and keeps what
+// it drew from. Keeps a KV cache of its own in which it follows the texts that it is asked about.
 // Cells of a wrong guess are written over. What it keeps never has to be right: with less it guesses worse, or not at all.
 //
 // Thread safety: none; on the engine thread.

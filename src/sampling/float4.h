@@ -10,6 +10,7 @@ namespace kvasir::sampling {
 
 using Float4 = float __attribute__((vector_size(16)));
 using Int4 = std::int32_t __attribute__((vector_size(16)));
+using Uint4 = std::uint32_t __attribute__((vector_size(16)));
 
 inline constexpr std::size_t kLanes = 4;
 

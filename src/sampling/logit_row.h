@@ -31,6 +31,8 @@ class LogitRow {
                       std::span<const float> known_maxima = {});
 
   std::span<const float> logits() const { return logits_; }
+  std::span<const float> tile_maxima() const { return tile_max_; }
+  std::span<const float> tile(std::size_t index) const;  // its logits; the last may have fewer
   float max() const { return max_; }  // ignores NaN; -inf for an empty row
   bool has_nan() const { return has_nan_; }
 
@@ -53,7 +55,6 @@ class LogitRow {
   std::size_t num_more_likely(TokenId token) const;
 
  private:
-  std::span<const float> tile(std::size_t index) const;
   void note(std::size_t tile, float max, bool has_nan);
 
   std::span<const float> logits_;

@@ -26,23 +26,26 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// The use of a number. Those of one position are independent.
+// The use of a draw. Those of one position are independent.
 enum class Draw : std::uint32_t {
-  kToken,       // the token, where nobody guessed it
+  kToken,       // the token, where no guess is checked by residual sampling: the key of its GumbelNoise
   kGuess,       // a draft model's guess
   kAcceptance,  // whether the guess counts
   kResidual,    // the token in place of one that does not
 };
 
-// Uniform in [0, 1), 53 bits: the draw for token number `position` of choice `choice` of a seeded request. It
-// depends on nothing else, so batching, preemption and the other choices do not move it.
-constexpr double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::uint64_t position,
-                              Draw draw = Draw::kToken) {
+// 128 bits: those for token number `position` of choice `choice` of a seeded request. They depend on nothing else, so
+// batching, preemption and the other choices do not move them.
+constexpr PhiloxCounter draw_bits(std::uint64_t seed, std::uint32_t choice, std::uint64_t position, Draw draw) {
   const PhiloxKey key = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
-  const PhiloxCounter bits = philox4x32(
-      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), choice,
-       static_cast<std::uint32_t>(draw)},
-      key);
+  return philox4x32({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), choice,
+                     static_cast<std::uint32_t>(draw)},
+                    key);
+}
+
+// A number of them, uniform in [0, 1), 53 bits.
+constexpr double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::uint64_t position, Draw draw) {
+  const PhiloxCounter bits = draw_bits(seed, choice, position, draw);
   const std::uint64_t mantissa = (std::uint64_t{bits[0]} << 32 | bits[1]) >> 11;
   return static_cast<double>(mantissa) * 0x1p-53;
 }

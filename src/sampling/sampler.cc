@@ -8,8 +8,10 @@
 #include <limits>
 
 #include "sampling/fast_exp.h"
+#include "sampling/gumbel_noise.h"
 #include "sampling/philox.h"
 #include "sampling/stages/draw.h"
+#include "sampling/stages/gumbel_max.h"
 #include "sampling/stages/logit_bias.h"
 #include "sampling/stages/penalties.h"
 #include "sampling/stages/residual.h"
@@ -139,12 +141,10 @@ TokenId check_guess(const SampleInput& input, SamplerScratch& scratch) {
 TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
   if (input.guess_distribution != nullptr) return draw_guess(input, scratch);
   if (input.guess_drawn_from != nullptr) return check_guess(input, scratch);
-  const double uniform = uniform_of(input, Draw::kToken);
-  if (!is_filtered(input.params, scratch.row)) {
-    return draw(scratch.row, 1.0f / input.params.temperature, uniform, scratch.tile_sums);
-  }
+  const GumbelNoise noise(input.seed, static_cast<std::uint32_t>(input.choice_index), input.generated.size());
+  if (!is_filtered(input.params, scratch.row)) return gumbel_max(scratch.row, 1.0f / input.params.temperature, noise);
   gather_filtered(input.params, scratch);
-  return draw(scratch.candidates, uniform);
+  return gumbel_max(scratch.candidates, noise);
 }
 
 // Alternatives have at least the logit `least`.

@@ -398,7 +398,7 @@ TEST(Philox, DrawsUniformly) {
   constexpr int kDraws = 100000;
   double sum = 0.0, squares = 0.0;
   for (int i = 0; i < kDraws; ++i) {
-    const double draw = uniform_draw(7, 0, static_cast<std::uint64_t>(i));
+    const double draw = uniform_draw(7, 0, static_cast<std::uint64_t>(i), Draw::kGuess);
     ASSERT_GE(draw, 0.0);
     ASSERT_LT(draw, 1.0);
     sum += draw;
