@@ -53,7 +53,7 @@ class Server:
         body = {"cache_salt": salt, "max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stream": True,
                 "stream_options": {"include_usage": True}}
         path = "/v1/chat/completions" if "messages" in job else "/v1/completions"
-        body |= {key: job[key] for key in ("messages", "prompt", "response_format") if key in job}
+        body |= {key: job[key] for key in ("messages", "prompt", "response_format", "ignore_eos") if key in job}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         text, first, last, tokens = "", None, None, 0

@@ -111,7 +111,7 @@ struct EngineConfig {
   // What guesses may come from beside a draft model: the text so far, answers that have ended, and a file of
   // `kvasir draft train`.
   bool drafts_from_text = true, drafts_from_answers = true, drafts_from_heads = true;
-  // That file. Empty: the one beside the model's, where there is one.
+  // That file. Empty: the one beside the model's, or the program's own for it, where there is one.
   std::string draft_heads_path = {};
   // A small model with the same tokens guesses too, where that is faster. Its memory is part of the budget. Empty: none.
   std::string draft_model_path = {};

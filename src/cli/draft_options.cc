@@ -76,7 +76,7 @@ void add_draft_options(CLI::App& verb, EngineOptions& options) {
       ->transform(whole_number(1, EngineConfig{}.max_draft_tokens))
       ->capture_default_str();
   verb.add_option("--draft-heads", options.draft_heads,
-                  "A file of kvasir draft train that guesses too (default: the one beside the model, where there is one)");
+                  "A file of kvasir draft train that guesses too (default: the one beside the model, or the program's own for it)");
   verb.add_option("--draft-model", options.draft_model,
                   "A small model with the same tokens that guesses too, where that is faster: the same answer");
   verb.add_option("--draft-rule", options.draft_rule,

@@ -2,23 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/check.h"
 #include "base/printable.h"
+#include "engine/built_in_heads.h"
+#include "io/model_fingerprint.h"
 
 namespace kvasir {
 namespace {
 
+bool wants_heads(const EngineConfig& config) { return config.speculates && config.drafts_from_heads; }
+
 // Empty: there is none.
 std::string heads_path_of(const EngineConfig& config) {
-  if (!config.speculates || !config.drafts_from_heads) return {};
+  if (!wants_heads(config)) return {};
   if (!config.draft_heads_path.empty()) return config.draft_heads_path;
   std::string beside = io::draft_file_path(config.model_path);
   std::error_code ignored;
   return std::filesystem::exists(beside, ignored) ? beside : std::string();
+}
+
+// The program's own file of this very model; nothing: it has none.
+Result<std::optional<io::DraftFile>> find_built_in(const EngineConfig& config) {
+  if (built_in_heads().empty()) return std::nullopt;
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(config.model_path));
+  for (const std::span<const std::byte> bytes : built_in_heads()) {
+    auto file = io::parse_draft_file(bytes, "built-in draft file");
+    CHECK(file.has_value());
+    if (file->base_fingerprint == fingerprint) return *std::move(file);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -45,9 +65,16 @@ Result<spec::NgramTable> table_of(const io::DraftFile& file, std::int32_t vocab_
 
 Result<std::shared_ptr<const spec::NgramTable>> load_draft_heads(const EngineConfig& config, std::int32_t vocab_size,
                                                                  const text::Tokenizer* tokenizer) {
+  if (!wants_heads(config)) return nullptr;
   const std::string path = heads_path_of(config);
-  if (path.empty()) return nullptr;
-  KVASIR_TRY(const io::DraftFile file, io::read_draft_file(path));
+  std::optional<io::DraftFile> found;
+  if (path.empty()) {
+    KVASIR_TRY(found, find_built_in(config));
+    if (!found) return nullptr;
+  } else {
+    KVASIR_TRY(found, io::read_draft_file(path));
+  }
+  const io::DraftFile& file = *found;
   auto table = table_of(file, vocab_size, tokenizer);
   if (!table) {
     return make_error(table.error().kind, fmt::format("{}: {}", printable_line(path), table.error().message), "draft-heads");
