@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Gains by guessed tokens, here and in llama.cpp, in one run: the servers play the same prompts in turn, one stream, greedy.
 
-Each of llama-server's ways to guess is played; its best one counts. A rate is of tokens from the first to the last of each
+Each of llama-server's ways to guess is played; its best one counts. Servers start anew for each round, for some of its ways
+remember answers of all clients. A rate is of tokens from the first to the last of each
 answer. The ratio of ratios is our rate over theirs with both at their best, over the same with both off.
 
 Usage: beside_llama.py MODEL --workload FILE [--kinds LIST] [--rounds N] [--max-tokens N] [--out FILE]
@@ -61,20 +62,21 @@ def main():
     arguments = parser.parse_args()
     jobs = [job for job in map(json.loads, open(arguments.workload)) if "response_format" not in job]
     kinds = arguments.kinds.split(",") if arguments.kinds else sorted({job["kind"] for job in jobs})
-    servers = {"kvasir off": compare.Server(arguments.model, "off", 1), "kvasir auto": compare.Server(arguments.model, "auto", 1)}
     rows = []
-    try:
-        servers |= {f"llama.cpp {way}": LlamaServer(arguments.model, way) for way in WAYS}
-        for turn in range(arguments.rounds):
+    for turn in range(arguments.rounds):
+        servers = {}
+        try:
+            servers |= {f"kvasir {way}": compare.Server(arguments.model, way, 1) for way in ("off", "auto")}
+            servers |= {f"llama.cpp {way}": LlamaServer(arguments.model, way) for way in WAYS}
             for kind in kinds:
                 names = list(servers) if turn % 2 == 0 else list(servers)[::-1]
                 of_kind = [job for job in jobs if job["kind"] == kind]
                 rates = {name: rate(servers[name], of_kind, f"round {turn}", arguments.max_tokens) for name in names}
                 rows.append({"kind": kind, "turn": turn, "tokens_per_s": rates})
                 print(kind, turn, {name: round(value, 1) for name, value in rates.items()}, flush=True)
-    finally:
-        for server in servers.values():
-            server.stop()
+        finally:
+            for server in servers.values():
+                server.stop()
     summary = {}
     for kind in kinds:
         medians = {name: statistics.median(row["tokens_per_s"][name] for row in rows if row["kind"] == kind) for name in servers}

@@ -48,6 +48,19 @@ class Server:
         found = re.findall(r'kvasir_(draft_tokens\w*)_total\{.*drafter="(\w+)"\} (\d+)', text)
         return {f"{name} of {drafter}": int(number) for name, drafter, number in found}
 
+    def estimates(self):
+        """Tokens and time of steps with guesses: what was expected, and what came."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        found = dict(re.findall(r"kvasir_draft_step_?(\w*?)_total\{.*?\} (\S+)", text))
+        steps = float(re.search(r"kvasir_draft_steps_total\{.*?\} (\S+)", text)[1])
+        if steps == 0:
+            return None
+        return {"steps": int(steps), "tokens_per_step": round(float(found["tokens"]) / steps, 3),
+                "tokens_per_step_expected": round(float(found["tokens_expected"]) / steps, 3),
+                "time_over_expected": round(float(found["seconds"]) / float(found["seconds_expected"]), 3)}
+
     def answer(self, job, salt, max_tokens, temperature, seed):
         """The text, its tokens, and the seconds from the first token to the last."""
         body = {"cache_salt": salt, "max_tokens": max_tokens, "temperature": temperature, "seed": seed, "stream": True,
@@ -131,7 +144,7 @@ def main():
                              "cpu_ratio": played["off"][2] / played["on"][2] * count["on"] / count["off"]})
                 print({key: round(value, 3) if isinstance(value, float) else value for key, value in rows[-1].items()},
                       flush=True)
-        drafts = servers["on"].drafts()
+        drafts, estimates = servers["on"].drafts(), servers["on"].estimates()
     finally:
         for server in servers.values():
             server.stop()
@@ -140,7 +153,8 @@ def main():
     # A round before the first one of --again is not in the tokens.
     accepted = sum(number for name, number in drafts.items() if name.startswith("draft_tokens_accepted"))
     tokens_per_step = None if arguments.again else round(guessed_tokens / (guessed_tokens - accepted), 3)
-    print(json.dumps({"median": summary, "draft_tokens": drafts, "tokens_per_step": tokens_per_step, "texts_that_differ": wrong}))
+    print(json.dumps({"median": summary, "draft_tokens": drafts, "tokens_per_step": tokens_per_step, "estimates": estimates,
+                      "texts_that_differ": wrong}))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "streams": arguments.streams,
                                                            "waves": arguments.waves,
@@ -148,7 +162,7 @@ def main():
                                                            "again": arguments.again,
                                                            "temperature": arguments.temperature, "median": summary,
                                                            "draft_tokens": drafts, "tokens_per_step": tokens_per_step,
-                                                           "rows": rows}, indent=1) + "\n")
+                                                           "estimates": estimates, "rows": rows}, indent=1) + "\n")
     return 1 if wrong else 0
 
 

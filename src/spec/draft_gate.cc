@@ -6,6 +6,8 @@ namespace kvasir::spec {
 namespace {
 
 constexpr double kExpectedPassShare = 0.2;  // of a step, before a pass was seen
+// Tokens for the time, over those of a step without guesses.
+constexpr double kLeastWorthAwake = 1.02, kLeastWorthDozing = 1.25;
 
 }  // namespace
 
@@ -25,15 +27,13 @@ std::span<const std::int32_t> DraftGate::choose(std::span<const Stream> streams)
   const auto num_streams = static_cast<std::int32_t>(streams.size());
   chosen_.assign(streams.size(), 0);
   if (num_streams == 0 || num_streams > RowCosts::kMaxStreams) return chosen_;
-  if (num_to_sleep_ > 0) {
-    --num_to_sleep_;
-    return chosen_;
-  }
+  pass_time();
+  if (is_asleep()) return chosen_;
   const bool is_plain = costs_.base_ms(num_streams) == 0.0 || num_since_plain_ >= kPlainEvery;
   if (is_plain) return chosen_;
   std::vector<std::int32_t> taken(streams.size(), 0);
   double num_expected = num_streams;
-  double best = num_expected;  // tokens for the time of a step without guesses
+  double best = num_streams * least_worth();  // tokens for the time of a step without guesses
   std::int32_t num_passes = 0;
   for (std::int32_t num_guesses = 1; num_guesses <= RowCosts::kMaxGuesses; ++num_guesses) {
     std::size_t next = 0;
@@ -78,10 +78,26 @@ void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std:
   if (++num_judged_ == kJudgedSteps) judge();
 }
 
+double DraftGate::least_worth() const { return depth_ == Depth::kAwake ? kLeastWorthAwake : kLeastWorthDozing; }
+
+// Out of a sleep it dozes first.
+void DraftGate::pass_time() {
+  if (depth_ == Depth::kAwake || --num_to_sleep_ > 0) return;
+  const bool was_asleep = is_asleep();
+  depth_ = was_asleep ? Depth::kDozing : Depth::kAwake;
+  num_to_sleep_ = was_asleep ? kLeastSleep : 0;
+}
+
+// Sure guesses that pay say nothing of doubtful ones, so they do not end a doze.
 void DraftGate::judge() {
   const bool pays = num_tokens_ > num_plain_tokens_;
-  num_to_sleep_ = pays ? 0 : next_sleep_;
-  next_sleep_ = pays ? kLeastSleep : std::min(2 * next_sleep_, kMostSleep);
+  if (!pays) {
+    depth_ = depth_ == Depth::kAwake ? Depth::kDozing : Depth::kAsleep;
+    num_to_sleep_ = next_sleep_;
+    next_sleep_ = std::min(2 * next_sleep_, kMostSleep);
+  } else if (depth_ == Depth::kAwake) {
+    next_sleep_ = kLeastSleep;
+  }
   num_judged_ = 0;
   num_tokens_ = num_plain_tokens_ = 0.0;
 }

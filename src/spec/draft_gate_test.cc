@@ -90,9 +90,10 @@ TEST(DraftGate, RunsAPlainStepNowAndThen) {
 TEST(DraftGate, SleepsWhenGuessesDoNotPayAndLongerEachTime) {
   DraftGate gate = ready_gate(1);
   std::vector<int> sleeps;
-  int num_slept = 0;
-  for (int i = 0; i < 4000; ++i) {
+  int num_slept = 0, num_guessed = 0;
+  for (int i = 0; i < 8000; ++i) {
     const std::int32_t num_guesses = total(gate.choose(streams_of({{0.9, 0.8, 0.7}})));
+    num_guessed += num_guesses > 0 ? 1 : 0;
     if (gate.is_asleep()) {
       ++num_slept;
     } else if (num_slept > 0) {
@@ -103,6 +104,26 @@ TEST(DraftGate, SleepsWhenGuessesDoNotPayAndLongerEachTime) {
   }
   ASSERT_GE(sleeps.size(), 2U);
   EXPECT_GT(sleeps[1], sleeps[0] + 100);
+  EXPECT_LT(num_guessed, 800);
+}
+
+TEST(DraftGate, DoubtfulGuessesThatDoNotPayDoNotTakeSureOnesWithThem) {
+  DraftGate gate = ready_gate(1);
+  const std::vector<DraftGate::Stream> doubtful = streams_of({{0.2}}), sure = streams_of({{0.95, 0.9, 0.86, 0.82}});
+  int num_doubtful = 0, num_sure = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::int32_t num_guesses = total(gate.choose(doubtful));
+    num_doubtful += num_guesses;
+    gate.observe(1, num_guesses, 1, num_guesses == 0 ? 10.0 : 10.7);  // none is right
+  }
+  for (int i = 0; i < 300; ++i) {
+    const std::int32_t num_guesses = total(gate.choose(sure));
+    num_sure += num_guesses > 0 ? 1 : 0;
+    gate.observe(1, num_guesses, 1 + num_guesses, num_guesses == 0 ? 10.0 : 12.0);
+  }
+  EXPECT_GT(num_doubtful, 60) << "or it had nothing to judge";
+  EXPECT_LT(num_doubtful, 500);
+  EXPECT_GT(num_sure, 250);
 }
 
 }  // namespace

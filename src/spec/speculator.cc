@@ -56,6 +56,10 @@ void Speculator::advance(SequenceId id, std::span<const TokenId> tokens, std::in
   sequence.text.append(tokens);
   sequence.num_generated += tokens.size();
   keep(sequence, tokens);
+  for (std::int32_t i = 0; i < num_guesses && std::cmp_less(i, sequence.survival.size()); ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    survival_.at(static_cast<std::size_t>(sequence.origins[place].source)).observe(sequence.survival[place], i < num_right);
+  }
   const std::int32_t num_judged = std::min(num_guesses, num_right + 1);
   for (std::int32_t i = 0; i < num_judged && std::cmp_less(i, sequence.origins.size()); ++i) {
     const auto [source, grade] = sequence.origins[static_cast<std::size_t>(i)];
@@ -119,7 +123,8 @@ void Speculator::make_draft(Guessed& sequence) {
       }
       ending_.push_back(token);
     }
-    chance *= best;
+    if (token == kNoToken) break;
+    chance = survive(sequence, origin, chance);
     if (chance < kLeastSurvival) break;
     sequence.draft.push_back(token);
     sequence.origins.push_back(origin);
@@ -132,7 +137,7 @@ void Speculator::replay(Guessed& sequence) const {
   double chance = 1.0;
   for (std::size_t i = sequence.num_generated; i < sequence.replayed.size(); ++i) {
     if (std::cmp_equal(sequence.draft.size(), config_.max_guesses)) break;
-    chance *= estimate(sequence, origin);
+    chance = survive(sequence, origin, chance);
     if (chance < kLeastSurvival) break;
     sequence.draft.push_back(sequence.replayed[i]);
     sequence.origins.push_back(origin);
@@ -142,7 +147,7 @@ void Speculator::replay(Guessed& sequence) const {
 
 // Its first guess is likelier to be right than the one at hand.
 bool Speculator::prefers_model(const Guessed& sequence) const {
-  return sequence.survival.empty() || estimate(sequence, of_model(0)) > sequence.survival.front();
+  return sequence.survival.empty() || survive(sequence, of_model(0), 1.0) > sequence.survival.front();
 }
 
 void Speculator::ask_model(Guessed& sequence) const {
@@ -153,7 +158,7 @@ void Speculator::ask_model(Guessed& sequence) const {
   double chance = 1.0;
   for (std::int32_t depth = 0; depth < config_.max_guesses; ++depth) {
     const Origin origin = of_model(depth);
-    chance *= estimate(sequence, origin);
+    chance = survive(sequence, origin, chance);
     if (chance < kLeastSurvival) break;
     sequence.origins.push_back(origin);
     sequence.survival.push_back(chance);

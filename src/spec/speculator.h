@@ -17,6 +17,7 @@
 #include "spec/kept_answers.h"
 #include "spec/ngram_table.h"
 #include "spec/suffix_index.h"
+#include "spec/survival.h"
 
 namespace kvasir::spec {
 
@@ -111,6 +112,10 @@ class Speculator {
     constexpr double kShare = 0.6;
     return {Source::kModel, {.bucket = Grade::of_match(1 + depth).bucket, .typical = kShare}};
   }
+  // Of a guess behind others that survive with `before`.
+  double survive(const Guessed& sequence, Origin origin, double before) const {
+    return survival_.at(static_cast<std::size_t>(origin.source)).after(before, estimate(sequence, origin));
+  }
   static double estimate(const Guessed& sequence, Origin origin) {
     return sequence.acceptance.at(static_cast<std::size_t>(origin.source)).estimate(origin.grade);
   }
@@ -119,6 +124,7 @@ class Speculator {
   Acceptance untried_model_;
   std::uint32_t num_begun_ = 0;
   std::array<Acceptance, kNumSources> typical_;  // of all sequences
+  std::array<Survival, kNumSources> survival_;   // likewise
   AnswerStore store_;
   DraftGate gate_;
   std::map<SequenceId, Guessed> sequences_;
