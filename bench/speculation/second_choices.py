@@ -48,7 +48,7 @@ def main():
     counts = collections.defaultdict(lambda: collections.Counter())
     try:
         for job in map(json.loads, open(arguments.workload)):
-            answer = server.answer(job, "", arguments.max_tokens, 0.0, 7)[0]
+            answer = server.answer(job, "once", arguments.max_tokens, 0.0, 7)[0]
             prompt = job.get("prompt") or "\n".join(message["content"] for message in job["messages"])
             before, behind = tokens_of(server, prompt), tokens_of(server, answer)
             for i, token in enumerate(behind):
