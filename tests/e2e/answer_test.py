@@ -34,7 +34,7 @@ class Run(CommandLineTest):
         self.assertEqual(plain["token_ids"], drafted["token_ids"])
         self.assertNotIn("speculation", plain)
         said = drafted["speculation"]
-        self.assertEqual(list(said), ["steps", "drafted", "accepted", "tokens_per_step", "drafters"])
+        self.assertEqual(list(said), ["steps", "drafted", "accepted", "tokens_per_step", "drafters", "estimates"])
         self.assertEqual(said["steps"], 80 - said["accepted"])
         self.assertEqual(said["drafted"], sum(one["drafted"] for one in said["drafters"]))
 
