@@ -252,6 +252,8 @@ struct EngineStats {
   std::int64_t num_adapters = 0;
   std::int64_t adapter_bytes = 0;      // of those, and of others that requests hold
   std::int64_t num_adapter_loads = 0;  // those of the start included
+  std::int64_t num_adapter_evictions = 0;  // idle ones that left memory for another
+  std::int64_t num_adapter_reloads = 0;    // .. and came back
   std::vector<AdapterUse> adapters;    // that choices use, by name
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
@@ -361,13 +363,19 @@ class Engine {
 
   // Adapters that requests may name, in the order in which they were loaded. Never null.
   virtual AdapterNames adapters() const;
-  // Reads and packs an adapter on the calling thread. Requests that are submitted afterwards may name it; those that run
+  // Reads and packs an adapter on the calling thread. While there is no room, those of other calls that no request uses
+  // leave memory, the one that was used longest ago first. Requests may still name them. Requests that are submitted afterwards may name it; those that run
   // with another of its name keep that one. Errors: kBadFile, kUsage (it takes more than there is for adapters),
   // kUnavailable (others leave no room now), kUnmet (the device runs none), kMachine.
   virtual Status load_adapter(const AdapterConfig& adapter);
   // Requests that are submitted afterwards do not find it. Its memory is back when the last that runs with it has ended.
   // Error: kNotFound.
   virtual Status unload_adapter(std::string_view name);
+  // Brings an adapter back to memory for callers that must not wait for it, as submit() does. The sink is called once: before
+  // this returns where it is there, else on another thread. After a request to stop it may get kCancelled. Errors: kUsage
+  // where none is called so, and load_adapter()'s.
+  using AdapterSink = std::function<void(Result<AdapterHold>)>;
+  virtual void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +51,9 @@ struct KvParams {
 // "none" first.
 std::vector<std::string> kv_policy_names();
 
+// Whoever has it keeps an adapter in memory.
+using AdapterHold = std::shared_ptr<const void>;
+
 // Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt_token_ids;
@@ -68,6 +72,9 @@ struct Request {
   // The guide as Engine::prepare_guide() gave it; null: submit() compiles it.
   CompiledGuide compiled_guide = {};
   std::string adapter = {};     // one of Engine::adapters(); empty: the model as it is
+  std::optional<float> adapter_scale = {};  // instead of AdapterConfig::scale
+  // The adapter as Engine::prepare_adapter() gave it; null: submit() reads it where it has left memory.
+  AdapterHold adapter_hold = {};
   std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)

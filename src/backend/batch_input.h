@@ -24,7 +24,7 @@ struct BatchSequence {
   // The last so many rows are guesses, which may not count. The attention of an observed slice with guesses
   // is reported row by row.
   std::int32_t num_draft_rows = 0;
-  const Adapter* adapter = nullptr;  // null: the rows run on the matrices as they are
+  ScaledAdapter adapter = {};
 
   std::int32_t num_reported_rows() const { return num_draft_rows > 0 ? num_rows : 1; }
 };

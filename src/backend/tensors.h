@@ -42,4 +42,12 @@ class Adapter {
   std::int64_t num_bytes = 0;
 };
 
+// An adapter as rows run with it: its factors times `scale`.
+struct ScaledAdapter {
+  const Adapter* adapter = nullptr;  // null: the rows run on the matrices as they are
+  float scale = 1.0f;
+
+  bool operator==(const ScaledAdapter&) const = default;
+};
+
 }  // namespace kvasir::backend

@@ -77,7 +77,7 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
   const Request& request = active.request;
   const SamplingParams& params = request.sampling;
   kv::KvPolicySettings kv_policy = policy_settings(request.kv);
-  if (active.adapter != nullptr) kv_policy.weights_version = active.adapter->version;
+  kv_policy.weights_version = active.adapter.version();
   if (active.beams) eos_token_ids = {};  // the search ends its beams itself
   return {
       .request_id = active.id,

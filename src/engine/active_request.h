@@ -21,6 +21,18 @@
 
 namespace kvasir {
 
+// The adapter of a request, and how much of it.
+struct UsedAdapter {
+  AdapterSet::Held entry = {};  // null: the model as it is
+  float scale = 1.0f;
+
+  // For whatever depends on the weights; 0: the model as it is.
+  std::uint64_t version() const { return entry == nullptr ? 0 : entry->version_at(scale); }
+  backend::ScaledAdapter as_rows_run_it() const {
+    return entry == nullptr ? backend::ScaledAdapter() : backend::ScaledAdapter{entry->weights.get(), scale};
+  }
+};
+
 struct ActiveChoice {
   // Appends the update's tokens and their text to `output`, up to the token in whose text a stop string ends:
   // tokens sampled behind it do not exist. A stop string sets output.finish_reason, and so does a guide that nothing
@@ -45,7 +57,7 @@ struct ActiveRequest {
   Request request;
   OutputSink sink;
   SequenceId first_sequence{};
-  std::shared_ptr<const AdapterSet::Entry> adapter = {};  // null: the model as it is
+  UsedAdapter adapter = {};
   std::uint64_t seed = 0;
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
   std::optional<grammar::TokenMask> allowed_tokens;  // with SamplingParams::allowed_token_ids

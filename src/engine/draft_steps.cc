@@ -64,7 +64,7 @@ void DraftSteps::learn(const sched::SequenceUpdate& update, std::int32_t num_gue
     const Request& asked = request.request;
     std::optional<std::string> answer_namespace;
     if (asked.use_prefix_cache) answer_namespace = asked.cache_namespace;
-    if (answer_namespace && request.adapter != nullptr) *answer_namespace += fmt::format("\n{:x}", request.adapter->version);
+    if (answer_namespace && request.adapter.entry != nullptr) *answer_namespace += fmt::format("\n{:x}", request.adapter.version());
     speculator_.begin(update.id, {.predicted = asked.predicted_token_ids,
                                   .tokens = scheduler.sequences().at(update.id).token_ids,
                                   .num_prompt_tokens = asked.prompt_token_ids.size(),

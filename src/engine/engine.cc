@@ -44,6 +44,8 @@ Status Engine::unload_adapter(std::string_view name) {
   return make_error(ErrorKind::kNotFound, fmt::format("no adapter is called \"{}\"", printable(name)));
 }
 
+void Engine::prepare_adapter(std::string_view, std::stop_token, AdapterSink sink) { sink(AdapterHold()); }
+
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
   return tokenizer->encode(text, {.parse_special = false, .add_special = true});

@@ -281,7 +281,7 @@ Status load_adapters(const EngineConfig& config, LoadedModel& loaded) {
     if (std::ranges::count_if(config.adapters, is_same) > 1) {
       return make_error(ErrorKind::kUsage, fmt::format("lora: two adapters are called \"{}\"", printable(adapter.name)), "lora");
     }
-    KVASIR_CHECKED(loaded.adapters->load(adapter));
+    KVASIR_CHECKED(loaded.adapters->load(adapter, /*may_leave=*/false));
   }
   if (config.adapter_memory_bytes == 0) return {};
   if (const std::int64_t bytes = loaded.adapters->num_bytes(); bytes > config.adapter_memory_bytes) {

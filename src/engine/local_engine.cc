@@ -8,7 +8,6 @@
 #include <random>
 #include <utility>
 
-#include "base/printable.h"
 #include "base/process_memory.h"
 #include "engine/engine_counters.h"
 #include "engine/engine_snapshot.h"
@@ -112,17 +111,25 @@ Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submis
   return ids;
 }
 
-Status LocalEngine::find_adapter(const Request& request, Adapters& adapters) const {
-  adapters.push_back(loaded_.adapters->find(request.adapter));
-  if (request.adapter.empty() || adapters.back() != nullptr) return {};
-  return make_error(ErrorKind::kUsage, fmt::format("adapter: none is called \"{}\"", printable(request.adapter)), "adapter");
+Status LocalEngine::find_adapter(Request& request, Adapters& adapters) {
+  UsedAdapter& used = adapters.emplace_back();
+  if (request.adapter.empty()) return {};
+  KVASIR_TRY(used.entry, loaded_.adapters->acquire(request.adapter));
+  request.adapter_hold.reset();
+  used.scale = request.adapter_scale.value_or(used.entry->scale);
+  if (used.scale == 0.0f) used.entry.reset();  // the model as it is
+  return {};
+}
+
+void LocalEngine::prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) {
+  adapter_reloader_.prepare(name, std::move(stop), std::move(sink));
 }
 
 Status LocalEngine::load_adapter(const AdapterConfig& adapter) {
   if (config_.adapter_memory_bytes == 0) {
     return make_error(ErrorKind::kUsage, "--adapter-memory is 0, so that adapters are loaded at the start alone", "adapter-memory");
   }
-  return loaded_.adapters->load(adapter);
+  return loaded_.adapters->load(adapter, /*may_leave=*/true);
 }
 
 Status LocalEngine::compile_guide(Request& request) {
@@ -199,6 +206,7 @@ EngineStats LocalEngine::stats() const {
 
 void LocalEngine::drain(std::int64_t timeout_ms) {
   guides_.close();  // requests that wait for one have not been let in
+  adapter_reloader_.close();
   std::unique_lock lock(mutex_);
   draining_ = true;
   const auto done = [this] {
@@ -302,7 +310,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.allowed_tokens = allowed_tokens_of(params, loaded_.info.vocab_size);
   request.choices.resize(static_cast<std::size_t>(std::max(params.n, params.beam_width)));
   request.num_unfinished = static_cast<std::int32_t>(request.choices.size());
-  adapter_uses_.begin(request.adapter.get(), request.num_unfinished);
+  adapter_uses_.begin(request.adapter.entry.get(), request.num_unfinished);
   for (ActiveChoice& choice : request.choices) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
@@ -427,7 +435,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
-    adapter_uses_.run(stream.request->adapter.get());
+    adapter_uses_.run(stream.request->adapter.entry.get());
     std::optional<runtime::EmbeddingSum>& embedding = stream.request->embedding;
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
@@ -438,7 +446,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
-                      .adapter = stream.request->adapter == nullptr ? nullptr : stream.request->adapter->weights.get(),
+                      .adapter = stream.request->adapter.as_rows_run_it(),
                       .embedding = embedding ? &*embedding : nullptr});
     if (sequence.samples) add_allowed_tokens(sequence, stream, tasks_.back());
     std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;

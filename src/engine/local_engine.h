@@ -16,6 +16,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/adapter_reloader.h"
 #include "engine/adapter_uses.h"
 #include "engine/draft_model.h"
 #include "engine/draft_steps.h"
@@ -51,6 +52,7 @@ class LocalEngine final : public Engine {
   AdapterNames adapters() const override { return loaded_.adapters->names(); }
   Status load_adapter(const AdapterConfig& adapter) override;
   Status unload_adapter(std::string_view name) override { return loaded_.adapters->unload(name); }
+  void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -60,7 +62,7 @@ class LocalEngine final : public Engine {
   struct Arrival {
     RequestId id{};
     Submission submission;
-    std::shared_ptr<const AdapterSet::Entry> adapter;  // null: the model as it is
+    UsedAdapter adapter;
     std::int32_t expected_cached_tokens = 0;
   };
   struct Cancellation {
@@ -74,8 +76,8 @@ class LocalEngine final : public Engine {
 
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   Status compile_guide(Request& request);
-  using Adapters = std::vector<std::shared_ptr<const AdapterSet::Entry>>;
-  Status find_adapter(const Request& request, Adapters& adapters) const;
+  using Adapters = std::vector<UsedAdapter>;
+  Status find_adapter(Request& request, Adapters& adapters);
   // With mutex_ held. `adapters`: of each submission.
   Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, Adapters& adapters, bool allow_part);
 
@@ -112,6 +114,7 @@ class LocalEngine final : public Engine {
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
   GuideCompiler guides_;
+  AdapterReloader adapter_reloader_{*loaded_.adapters};
   RequestAdmission admission_;  // guarded by mutex_
   runtime::ModelRunner runner_;
 

@@ -110,8 +110,9 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     const auto stream = streams_.find(request.sequence(choice));
     if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
     draft_steps_.forget(request.sequence(choice));
-    adapter_uses_.end(request.adapter.get());
+    adapter_uses_.end(request.adapter.entry.get());
     output.request_finished = --request.num_unfinished == 0;
+    if (output.request_finished) request.adapter.entry.reset();  // it may leave by the time that its reader comes again
   }
   const bool request_finished = output.request_finished;
   if (static_cast<std::int32_t>(choice) < request.request.sampling.n) request.sink(std::move(output));

@@ -72,6 +72,12 @@ Status OnDemandEngine::unload_adapter(std::string_view name) {
   return {};
 }
 
+void OnDemandEngine::prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return sink(not_loaded());
+  engine->prepare_adapter(name, std::move(stop), std::move(sink));
+}
+
 void OnDemandEngine::detach() {
   std::shared_ptr<Engine> leaving;
   {

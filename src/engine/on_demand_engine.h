@@ -39,6 +39,7 @@ class OnDemandEngine final : public Engine {
   AdapterNames adapters() const override;
   Status load_adapter(const AdapterConfig& adapter) override;
   Status unload_adapter(std::string_view name) override;
+  void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;

@@ -51,17 +51,14 @@ std::int64_t max_read_bytes(const std::string& path) {
   return static_cast<std::int64_t>(sizeof(float)) * (is_folder ? num_peft_numbers(path) : num_gguf_numbers(path));
 }
 
-Result<AdapterFile> read_adapter(const std::string& path, const model::Model& model, float scale) {
+Result<AdapterFile> read_adapter(const std::string& path, const model::Model& model) {
   const auto read = [&]() -> Result<AdapterFile> {
     AdapterFile file;
     const bool is_folder = std::filesystem::is_directory(path);
     KVASIR_TRY(file.tensors, is_folder ? read_peft_adapter(path, model.config()) : read_gguf_adapter(path, model.config()));
     if (file.tensors.empty()) return make_error(ErrorKind::kBadFile, "the adapter changes nothing");
     std::ranges::sort(file.tensors, {}, &AdapterTensor::name);
-    for (AdapterTensor& tensor : file.tensors) {
-      tensor.factor *= scale;
-      KVASIR_CHECKED(check_tensor(tensor, model.layer_matrices()));
-    }
+    for (const AdapterTensor& tensor : file.tensors) KVASIR_CHECKED(check_tensor(tensor, model.layer_matrices()));
     file.version = version_of(file.tensors);
     return file;
   };

@@ -19,7 +19,7 @@ struct AdapterTensor {
   std::int64_t num_inputs = 0, num_outputs = 0;
   std::vector<float> a;  // [rank, num_inputs]
   std::vector<float> b;  // [num_outputs, rank]
-  float factor = 1.0f;   // the file's and the caller's
+  float factor = 1.0f;   // alpha / r, of rsLoRA alpha / sqrt(r)
 };
 
 struct AdapterFile {
@@ -31,10 +31,9 @@ struct AdapterFile {
 // The floats of a file take at most so much while it is read; 0: it cannot be read.
 std::int64_t max_read_bytes(const std::string& path);
 
-// A folder of PEFT (adapter_config.json, adapter_model.safetensors) or a GGUF file. `scale` is a factor besides the
-// file's own (alpha / r, of rsLoRA alpha / sqrt(r)). Everything in it is used; else it is refused by name: other kinds of
+// A folder of PEFT (adapter_config.json, adapter_model.safetensors) or a GGUF file. Everything in it is used; else it is refused by name: other kinds of
 // adapters, DoRA, biases, whole modules, matrices that the model lacks or that have another shape, numbers that are
 // none. Errors: kBadFile, one line that begins with the path.
-Result<AdapterFile> read_adapter(const std::string& path, const model::Model& model, float scale);
+Result<AdapterFile> read_adapter(const std::string& path, const model::Model& model);
 
 }  // namespace kvasir::lora

@@ -17,7 +17,7 @@ kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool
 const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledSequence> sequences,
                                                std::span<const std::uint8_t> wants_attention_scores,
                                                std::span<const std::span<const std::uint8_t>> token_types,
-                                               std::span<const backend::Adapter* const> adapters) {
+                                               std::span<const backend::ScaledAdapter> adapters) {
   token_ids_.clear();
   token_types_.clear();
   slices_.clear();

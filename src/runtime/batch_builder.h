@@ -21,11 +21,11 @@ class BatchBuilder {
 
   // Borrows from the builder and from what the sequences borrow from: valid until the next call.
   // `wants_attention_scores`: by sequence, of its last query where no policy observes it. `token_types`: by
-  // sequence, of its whole prompt, or empty for type 0. `adapters`: by sequence, or null.
+  // sequence, of its whole prompt, or empty for type 0. `adapters`: by sequence.
   const backend::BatchInput& build(std::span<const sched::ScheduledSequence> sequences,
                                    std::span<const std::uint8_t> wants_attention_scores,
                                    std::span<const std::span<const std::uint8_t>> token_types,
-                                   std::span<const backend::Adapter* const> adapters);
+                                   std::span<const backend::ScaledAdapter> adapters);
 
  private:
   const bool runs_all_layers_;

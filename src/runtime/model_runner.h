@@ -37,7 +37,7 @@ struct SamplingTask {
   std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
   bool want_attention_scores = false;
-  const backend::Adapter* adapter = nullptr;  // null: the model as it is
+  backend::ScaledAdapter adapter = {};
   EmbeddingSum* embedding = nullptr;  // set: rows that want logits go there as hidden states instead
 };
 
@@ -133,7 +133,7 @@ class ModelRunner {
   std::array<FasterWay, 4> head_ways_;
   std::vector<std::uint8_t> wants_attention_scores_;  // by sequence of a part
   std::vector<std::span<const std::uint8_t>> token_types_;  // likewise
-  std::vector<const backend::Adapter*> adapters_;
+  std::vector<backend::ScaledAdapter> adapters_;
   std::vector<SequenceResult> results_;
   sched::ModelStepResult sampled_;
   std::vector<TokenId> generated_;          // with accepted guesses, of the sequence that is sampled

@@ -1,6 +1,7 @@
 """Adapters as a user meets them: one of drawn numbers for the tiny model, at run and in a server."""
 import json
 import pathlib
+import shutil
 import sys
 import unittest
 import urllib.error
@@ -119,6 +120,60 @@ class Lora(CommandLineTest):
         self.assertEqual(404, self.post("/v1/chat/completions", model="second", **body)[0])
         self.assertEqual((404, 'no adapter is called "second"'), self.post(unload, lora_name="second"))
         self.assertEqual(base, says("llama-f32"))
+
+    def counter(self, name):
+        with urllib.request.urlopen(self.url + "/metrics", timeout=TIME_LIMIT_S) as answer:
+            lines = [line for line in answer.read().decode().splitlines() if line.startswith(f"kvasir_{name}{{")]
+        return float(lines[0].rsplit(" ", 1)[1])
+
+    def test_more_adapters_than_memory_holds(self):
+        folder = self.folder / "adapters"
+        folder.mkdir()
+        names = [f"style{i}" for i in range(16)]
+        for seed, name in enumerate(names, 1):
+            self.adapter(f"adapters/{name}", seed)
+        process = self.start("serve", LLAMA, "--port", "0", "--lora", f"first={self.adapter('first', 99)}", "--lora-dir",
+                             str(folder), "--adapter-memory", "1M")
+        lines = [process.stdout.readline().decode() for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        body = {"messages": [{"role": "user", "content": "Hello there"}], "temperature": 0, "max_tokens": 16}
+
+        def says(model):
+            return self.ask("/v1/chat/completions", model=model, **body)["choices"][0]["message"]["content"]
+
+        answers = {"llama-f32": says("llama-f32"), "first": says("first")}
+        for name in names:
+            self.assertEqual(200, self.post("/v1/load_lora_adapter", lora_name=name)[0])
+            answers[name] = says(name)
+        self.assertEqual(18, len(set(answers.values())))
+        evictions = self.counter("adapter_evictions_total")
+        self.assertGreater(evictions, 3)
+        self.assertEqual(0, self.counter("adapter_reloads_total"))
+        self.assertEqual(17, self.counter("adapters"))
+        self.assertLess(self.counter("adapter_bytes"), 1 << 20)
+        self.assertEqual(["first", *names], [model["id"] for model in self.ask("/v1/models")["data"]][1:])
+        for name, answer in answers.items():
+            self.assertEqual(answer, says(name), name)
+        self.assertEqual(16, self.counter("adapter_reloads_total"))  # each came when another had just taken its place
+        vectors = {name: json.dumps(self.ask("/v1/embeddings", model=name, input="Hello")["data"]) for name in names}
+        self.assertEqual(16, len(set(vectors.values())))
+        guided = self.ask("/v1/chat/completions", model=names[0], guided_choice=["yes", "no"], **body)
+        self.assertIn(guided["choices"][0]["message"]["content"], ("yes", "no"))
+
+        gone, other = names[1], names[2]  # whose places others took
+        config = folder / gone / "adapter_config.json"
+        config.rename(folder / gone / "was")
+        shutil.rmtree(folder / other)
+        self.adapter(f"adapters/{other}", 50)
+        status, message = self.post("/v1/chat/completions", model=gone, **body)
+        self.assertEqual(400, status)
+        self.assertTrue(message.startswith(f'the adapter "{gone}" could not be loaded: {folder}/{gone}'), message)
+        self.assertNotIn("\n", message)
+        self.assertNotIn(says(other), answers.values())
+        self.assertEqual(answers["llama-f32"], says("llama-f32"))
+        self.assertEqual(answers["first"], says("first"))
+        (folder / gone / "was").rename(config)
+        self.assertEqual(answers[gone], says(gone))
 
     def test_without_folders_nothing_is_loaded(self):
         process = self.start("serve", LLAMA, "--port", "0", "--lora", f"one={self.adapter('one', 1)}")

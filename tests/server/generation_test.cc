@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class PassiveEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override {
     std::vector<RequestId> ids;
     for (Submission& submission : submissions) {
+      had_adapter_hold = submission.request.adapter_hold != nullptr;
       sinks.push_back(std::move(submission.sink));
       ids.push_back(RequestId{sinks.size()});
     }
@@ -39,6 +41,11 @@ class PassiveEngine final : public Engine {
     guide_stop = std::move(stop);
     guide_sink = std::move(sink);
   }
+  void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override {
+    adapter_name = name;
+    adapter_stop = std::move(stop);
+    adapter_sink = std::move(sink);
+  }
   void cancel(RequestId) override { ++num_cancelled; }
   EngineStats stats() const override { return {}; }
   void inspect(EngineSnapshotSink) override {}
@@ -47,6 +54,10 @@ class PassiveEngine final : public Engine {
   std::vector<OutputSink> sinks;
   std::stop_token guide_stop;
   GuideSink guide_sink;
+  std::string adapter_name;
+  std::stop_token adapter_stop;
+  AdapterSink adapter_sink;
+  bool had_adapter_hold = false;
   int num_cancelled = 0;
 
  private:
@@ -118,12 +129,13 @@ RequestOutput piece(std::optional<FinishReason> reason = {}) {
 
 class StreamOfAnswer : public testing::Test {
  protected:
-  void start(std::optional<Guide> guide = std::nullopt) {
+  void start(std::optional<Guide> guide = std::nullopt, const std::string& adapter = {}) {
     api::GenerationRequest asked;
     asked.stream = true;
     Request request;
     request.prompt_token_ids = {1, 2, 3};
     request.guide = std::move(guide);
+    request.adapter = adapter;
     api::Generation::start(context_, writer_, asked, std::make_unique<OnePiece>(), {request});
   }
   void give(RequestOutput output) { engine_.sinks[0](std::move(output)); }
@@ -178,6 +190,52 @@ TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheErrorIsTooMuch) {
   failure.error = Error{ErrorKind::kBadFile, "x", ""};
   give(std::move(failure));
   EXPECT_EQ(writer_->num_log_lines, 1);
+}
+
+class AnswerOfAdapter : public StreamOfAnswer {
+ protected:
+  AnswerOfAdapter() { start(std::nullopt, "style"); }
+};
+
+TEST_F(AnswerOfAdapter, WaitsForItOutsideOfTheEngine) {
+  EXPECT_EQ(engine_.adapter_name, "style");
+  EXPECT_TRUE(engine_.sinks.empty());
+  const auto weights = std::make_shared<int>(1);
+  engine_.adapter_sink(AdapterHold(weights));
+  ASSERT_EQ(engine_.sinks.size(), 1u);
+  EXPECT_TRUE(engine_.had_adapter_hold);
+  engine_.adapter_sink = nullptr;
+  EXPECT_EQ(weights.use_count(), 1) << "the engine has it now, and nobody else";
+  give(piece(FinishReason::kStop));
+  EXPECT_EQ(writer_->num_log_lines, 1);
+}
+
+TEST_F(AnswerOfAdapter, IsRefusedAsTheLoadWas) {
+  engine_.adapter_sink(make_error(ErrorKind::kBadFile, "/adapters/style: there is no such adapter"));
+  EXPECT_TRUE(engine_.sinks.empty());
+  EXPECT_EQ(writer_->status, 400);
+}
+
+TEST_F(AnswerOfAdapter, MayComeAgainWhereNoRoomIsNow) {
+  engine_.adapter_sink(make_error(ErrorKind::kUnavailable, "others have it all"));
+  EXPECT_EQ(writer_->status, 503);
+}
+
+TEST_F(AnswerOfAdapter, IsNotReadForAReaderThatHasLeft) {
+  writer_->leave();
+  EXPECT_TRUE(engine_.adapter_stop.stop_requested());
+  engine_.adapter_sink(make_error(ErrorKind::kCancelled, "the client has left"));
+  EXPECT_TRUE(engine_.sinks.empty());
+}
+
+TEST_F(StreamOfAnswer, WaitsForItsAdapterAndThenForItsGuide) {
+  start(Guide{.text = "{}", .field = "response_format"}, "style");
+  EXPECT_FALSE(engine_.guide_sink);
+  engine_.adapter_sink(AdapterHold());
+  ASSERT_TRUE(engine_.guide_sink);
+  EXPECT_TRUE(engine_.sinks.empty());
+  engine_.guide_sink(CompiledGuide());
+  EXPECT_EQ(engine_.sinks.size(), 1u);
 }
 
 class AnswerUnderGuide : public StreamOfAnswer {

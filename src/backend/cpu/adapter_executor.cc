@@ -100,17 +100,18 @@ void AdapterExecutor::find_segments(std::span<const MatmulOp> ops) {
   std::int64_t num_inner = 0;
   const std::span<const BatchSequence> slices = rows_.batch().sequences;
   for (std::size_t i = 0; i < slices.size();) {
-    const auto* adapter = static_cast<const CpuAdapter*>(slices[i].adapter);
+    const ScaledAdapter used = slices[i].adapter;
+    const auto* adapter = static_cast<const CpuAdapter*>(used.adapter);
     const std::int32_t first = slices[i].first_row;
     std::int32_t end = first;
-    for (; i < slices.size() && slices[i].adapter == adapter; ++i) end = slices[i].first_row + slices[i].num_rows;
+    for (; i < slices.size() && slices[i].adapter == used; ++i) end = slices[i].first_row + slices[i].num_rows;
     if (adapter == nullptr) continue;
     for (const MatmulOp& op : ops) {
       const auto found = adapter->parts.find(op.weight);
       if (found == adapter->parts.end()) continue;
       for (std::int32_t row = first; row < end; row += kRowsPerSegment) {
         const std::int32_t num_rows = std::min(kRowsPerSegment, end - row);
-        segments_.push_back({.part = &found->second, .op = &op, .first_row = row, .num_rows = num_rows});
+        segments_.push_back({.part = &found->second, .op = &op, .scale = used.scale, .first_row = row, .num_rows = num_rows});
         num_inner += num_rows * found->second.a->num_rows;
       }
     }
@@ -128,7 +129,7 @@ void AdapterExecutor::shrink(const CpuActivation& in, const Segment& segment) co
   args.out = segment.inner;
   args.out_stride = segment.part->a->num_rows;
   matmuls_.multiply(*segment.part->a, args);
-  kernels_.scale(segment.inner, segment.part->factor, segment.num_rows * args.out_stride, segment.inner);
+  kernels_.scale(segment.inner, segment.part->factor * segment.scale, segment.num_rows * args.out_stride, segment.inner);
 }
 
 void AdapterExecutor::expand(const Segment& segment) const {
@@ -140,7 +141,7 @@ void AdapterExecutor::expand(const Segment& segment) const {
 }
 
 void AdapterExecutor::add(const CpuActivation& in, std::span<const MatmulOp> ops) {
-  const auto has_adapter = [](const BatchSequence& slice) { return slice.adapter != nullptr; };
+  const auto has_adapter = [](const BatchSequence& slice) { return slice.adapter.adapter != nullptr; };
   if (std::ranges::none_of(rows_.batch().sequences, has_adapter)) return;
   find_segments(ops);
   const auto add_segment = [&](std::int64_t i) {

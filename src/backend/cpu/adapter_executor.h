@@ -28,7 +28,7 @@ class CpuAdapter final : public Adapter {
   std::map<const Matrix*, LowRank> parts;
 };
 
-// Neighbouring rows of one adapter are multiplied together; a row's sums do not depend on them. Borrows pool, matrices
+// Neighbouring rows of one adapter and scale are multiplied together; a row's sums do not depend on them. Borrows pool, matrices
 // and the step's rows. One caller at a time, but for make_adapter(), which touches nothing that add() does.
 class AdapterExecutor {
  public:
@@ -45,6 +45,7 @@ class AdapterExecutor {
   struct Segment {
     const CpuAdapter::LowRank* part = nullptr;
     const MatmulOp* op = nullptr;
+    float scale = 1.0f;
     std::int32_t first_row = 0;
     std::int32_t num_rows = 0;
     float* inner = nullptr;  // [num_rows, rank]: a in

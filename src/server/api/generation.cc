@@ -66,6 +66,13 @@ void warn_of_ignored(const Guide& guide, const CompiledGuide& compiled, http::Re
   add_warnings(warnings, writer);
 }
 
+// As of a load that fails.
+ApiError adapter_failed(const std::string& name, const Error& error) {
+  const bool is_passing = error.kind == ErrorKind::kMachine || error.kind == ErrorKind::kUnavailable;
+  return {is_passing ? 503 : 400, fmt::format("the adapter \"{}\" could not be loaded: {}", printable(name), error.message),
+          "model", is_passing ? "overloaded" : "model_not_loaded"};
+}
+
 // Beams are charged with what all of them ran, at their end.
 std::int64_t num_charged(const RequestOutput& output) {
   if (output.usage.search_tokens == 0) return std::ssize(output.token_ids);
@@ -140,7 +147,7 @@ void Generation::submit(std::vector<Request> requests) {
   parts_.writer->on_abort([self] {
     self->is_over_ = true;
     self->more_.reset();
-    self->guide_stop_.request_stop();
+    self->preparation_stop_.request_stop();
     if (self->num_in_flight_ == 0) return self->record();
     self->is_aborted_ = true;
     self->parts_.writer->await_generation();
@@ -148,15 +155,36 @@ void Generation::submit(std::vector<Request> requests) {
   });
   requests_ = std::move(requests);
   submitted_at_ = Clock::now();
-  requests_.empty() || !requests_.front().guide ? begin_submitting() : prepare_guide();
+  prepare_adapter();
+}
+
+// Before the guide, the engine and the head of a stream.
+void Generation::prepare_adapter() {
+  if (requests_.empty() || requests_.front().adapter.empty()) return prepare_guide();
+  auto sink = [self = shared_from_this()](Result<AdapterHold> hold) {
+    self->parts_.writer->post([self, hold = std::move(hold)] { self->on_adapter(hold); });
+  };
+  parts_.engine.prepare_adapter(requests_.front().adapter, preparation_stop_.get_token(), std::move(sink));
+}
+
+void Generation::on_adapter(Result<AdapterHold> hold) {
+  if (is_over_) return;
+  if (!hold) {
+    give_back();
+    return fail(adapter_failed(requests_.front().adapter, hold.error()));
+  }
+  for (Request& request : requests_) request.adapter_hold = *hold;
+  submitted_at_ = Clock::now();
+  prepare_guide();
 }
 
 // Before the engine knows of the requests, and before the head of a stream.
 void Generation::prepare_guide() {
+  if (requests_.empty() || !requests_.front().guide) return begin_submitting();
   auto sink = [self = shared_from_this()](Result<CompiledGuide> compiled) {
     self->parts_.writer->post([self, compiled = std::move(compiled)] { self->on_guide(compiled); });
   };
-  parts_.engine.prepare_guide(*requests_.front().guide, requests_.front().tenant, guide_stop_.get_token(), std::move(sink));
+  parts_.engine.prepare_guide(*requests_.front().guide, requests_.front().tenant, preparation_stop_.get_token(), std::move(sink));
 }
 
 void Generation::on_guide(Result<CompiledGuide> compiled) {
@@ -197,6 +225,7 @@ void Generation::submit_waiting() {
       });
     };
     submissions.push_back({requests_[prompt], std::move(sink)});
+    requests_[prompt].adapter_hold.reset();  // the engine holds it from here on
     submissions.back().request.is_admitted = prompt > 0;
   }
   auto ids = more_ == nullptr ? parts_.engine.submit(std::move(submissions))

@@ -62,6 +62,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // against the memory there is for requests.
   static void begin(const ApiContext& context, Parts parts, std::vector<Request> requests);
   void submit(std::vector<Request> requests);
+  void prepare_adapter();
+  void on_adapter(Result<AdapterHold> hold);
   void prepare_guide();
   void on_guide(Result<CompiledGuide> compiled);
   void begin_submitting();
@@ -89,8 +91,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void record();
 
   Parts parts_;
-  std::vector<Request> requests_;  // under one guide, or none
-  std::stop_source guide_stop_;    // of its compilation
+  std::vector<Request> requests_;  // of one adapter and under one guide, or none
+  std::stop_source preparation_stop_;  // of their adapter and their guide
   std::size_t num_submitted_ = 0, num_in_flight_ = 0;
   std::shared_ptr<void> more_;      // while some are not submitted
   std::vector<RequestId> ids_;      // of those submitted

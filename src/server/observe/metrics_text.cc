@@ -47,6 +47,8 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"adapter_bytes", "gauge", "Bytes of adapters that requests may name or still hold (--adapter-memory)",
      &EngineStats::adapter_bytes},
     {"adapter_loads_total", "counter", "Adapters loaded, those of the start included", &EngineStats::num_adapter_loads},
+    {"adapter_evictions_total", "counter", "Idle adapters that left memory for another", &EngineStats::num_adapter_evictions},
+    {"adapter_reloads_total", "counter", "Adapters that came back to memory for a request", &EngineStats::num_adapter_reloads},
     {"guided_answers_total", "counter", "Choices that ended as texts of their guide",
      &EngineStats::num_guided_answers, true},
     {"guided_answers_cut_total", "counter", "Choices under a guide that ran out of tokens",
