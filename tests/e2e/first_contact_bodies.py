@@ -116,7 +116,7 @@ WISHES = [
     ("thinking of DeepSeek and Z.ai", each("c", thinking={"type": "disabled", "clear_thinking": True}), None),
     ("fields of OpenRouter", each("c", provider={"order": ["x"]}, transforms=["middle-out"], models=["a", "b"], route="fallback", plugins=[], usage={"include": True}, session_id="s", reasoning={"enabled": True}, include_reasoning=True), "provider"),
     ("fields of Ollama", each("c", keep_alive="5m", options={"num_ctx": 4096}, think=False), None),
-    ("fields of llama-server", each("cp", cache_prompt=True, id_slot=-1, samplers=["top_k"], n_probs=0, mirostat=0, typical_p=1.0, dynatemp_range=0, t_max_predict_ms=0, post_sampling_probs=False), None),
+    ("fields of llama-server", each("cp", cache_prompt=True, id_slot=-1, samplers=["top_k"], n_probs=0, mirostat=0, typical_p=1.0, dynatemp_range=0, t_max_predict_ms=0, post_sampling_probs=False, lora=[]), None),
     ("fields of vLLM", each("cp", best_of=1, use_beam_search=False, length_penalty=1.0, min_p=0, repetition_penalty=1.0, skip_special_tokens=True, spaces_between_special_tokens=True, add_special_tokens=False, include_stop_str_in_output=False, ignore_eos=False, echo=False, priority=0, truncate_prompt_tokens=None), None),
     ("fields of SGLang", each("cp", separate_reasoning=True, stream_reasoning=True, no_stop_trim=False, lora_path=None, return_hidden_states=False, rid="r"), None),
     ("modalities", each("c", modalities=["text"], audio=None, prediction=None, web_search_options=None, store=None), None),

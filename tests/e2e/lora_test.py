@@ -121,6 +121,61 @@ class Lora(CommandLineTest):
         self.assertEqual((404, 'no adapter is called "second"'), self.post(unload, lora_name="second"))
         self.assertEqual(base, says("llama-f32"))
 
+    def test_lora_of_a_request_as_llama_server_has_it(self):
+        process = self.start("serve", LLAMA, "--port", "0", "--lora", f"one={self.adapter('one', 1)}",
+                             "--lora", f"two={self.adapter('two', 2)}", "--lora-scale", "two=0.5")
+        lines = [process.stdout.readline().decode() for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        chat = {"messages": [{"role": "user", "content": "Hello there"}], "temperature": 0, "max_tokens": 16}
+        text = {"prompt": "Hello", "temperature": 0, "max_tokens": 16}
+        apis = {"/v1/chat/completions": (chat, lambda answer: answer["choices"][0]["message"]["content"]),
+                "/v1/completions": (text, lambda answer: answer["choices"][0]["text"]),
+                "/completion": ({"prompt": "Hello", "temperature": 0, "n_predict": 16}, lambda answer: answer["content"])}
+
+        def says(path, **more):
+            body, content = apis[path]
+            return content(self.ask(path, **body, **more))
+
+        def set_scales(*scales):
+            request = urllib.request.Request(self.url + "/lora-adapters", json.dumps(scales).encode(),
+                                             {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+                return json.load(answer)
+
+        def scales():
+            return [adapter["scale"] for adapter in self.ask("/lora-adapters")]
+
+        def item(number, scale):
+            return {"id": number, "scale": scale}
+
+        self.assertEqual([{"id": 0, "path": "one", "scale": 0}, {"id": 1, "path": "two", "scale": 0}], self.ask("/lora-adapters"))
+        for path in apis:
+            base, one, half = says(path), says(path, model="one"), says(path, model="two")
+            two = says(path, lora=[item(1, 1.0)])
+            self.assertEqual(4, len({base, one, half, two}), path)
+            self.assertEqual(one, says(path, lora=[item(0, 1)]))
+            self.assertEqual(half, says(path, lora=[item(0, 0.0), item(1, 0.5)]))
+            self.assertEqual(two, says(path, model="two", lora=[item(1, 1.0)]))
+            self.assertEqual(base, says(path, lora=[item(0, 0), item(1, 0)]))
+            self.assertEqual(base, says(path, lora=[]))
+            status, message = self.post(path, **apis[path][0], lora=[item(0, 0.5), item(1, 1.0)])
+            self.assertEqual((400, "lora: adapters 0 and 1 at once are not supported: one may have a scale other than 0"),
+                             (status, message))
+            status, message = self.post(path, **apis[path][0], lora=[item(2, 1.0)])
+            self.assertEqual((400, "lora: there is no adapter 2, /lora-adapters lists 2"), (status, message))
+            status, message = self.post(path, **apis[path][0], model="two", lora=[item(0, 1.0)])
+            self.assertEqual((400, 'lora: it is about "one", and the model is "two": one adapter answers a request'),
+                             (status, message))
+            self.assertEqual({"success": True}, set_scales(item(1, 1.0)))
+            self.assertEqual([0, 1], scales())
+            self.assertEqual(two, says(path))
+            self.assertEqual(half, says(path, model="two"))
+            self.assertEqual(base, says(path, lora=[item(0, 0)]))
+            self.assertEqual(one, says(path, lora=[item(0, 1)]))
+            self.assertEqual({"success": True}, set_scales())
+            self.assertEqual([0, 0], scales())
+            self.assertEqual(base, says(path))
+
     def counter(self, name):
         with urllib.request.urlopen(self.url + "/metrics", timeout=TIME_LIMIT_S) as answer:
             lines = [line for line in answer.read().decode().splitlines() if line.startswith(f"kvasir_{name}{{")]

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -110,6 +111,34 @@ TEST_F(Lora, ScaleIsAFactorOnTheChange) {
     EXPECT_EQ(half[i].token_ids, wanted[i].token_ids);
     expect_same_bits(none[i], base[i]);
   }
+}
+
+TEST_F(Lora, ARequestMayHaveAScaleOfItsOwn) {
+  write_gguf_lora(random_lora(*source_, 8, 2), "llama", 8.0f, path("a.gguf"));
+  const auto given = engine(kBase, {{.name = "a", .path = path("a.gguf"), .scale = 0.25f}});
+  const auto wanted = engine(kBase, {{.name = "a", .path = path("a.gguf"), .scale = 0.5f}});
+  std::vector<Request> mixed;
+  for (const std::optional<float> scale : {std::optional<float>(), std::optional(0.5f), std::optional(0.0f)}) {
+    for (Request& request : requests("a")) {
+      request.adapter_scale = scale;
+      mixed.push_back(std::move(request));
+    }
+  }
+  const auto together = generate(*given, mixed);
+  const auto half = generate(*wanted, requests("a")), base = generate(*wanted, requests(""));
+  for (std::size_t i = 0; i < 6; ++i) {
+    expect_same_bits(together[6 + i], half[i]);
+    expect_same_bits(together[12 + i], base[i]);
+    Request request = mixed[i];
+    request.use_prefix_cache = false;
+    expect_same_bits(together[i], generate(*given, {request}).front());
+  }
+  Request other = requests("a", 1).front();
+  other.adapter_scale = 0.125f;
+  EXPECT_EQ(generate(*given, {other}).front().usage.cached_tokens, 0) << "another scale is another version";
+  EXPECT_GT(generate(*given, {other}).front().usage.cached_tokens, 0);
+  other.adapter_scale = 0.25f;
+  EXPECT_GT(generate(*given, {other}).front().usage.cached_tokens, 0) << "as it was loaded";
 }
 
 TEST_F(Lora, NobodyNoticesTheCompany) {

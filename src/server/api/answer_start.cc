@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/adapter_choice.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/generation.h"
 #include "server/api/tool_calls/tool_guide.h"
@@ -28,7 +29,7 @@ ApiResult<Request> start_of_tokens(const ApiContext& context, const GenerationRe
                                    std::vector<TokenId> prompt, std::string_view prompt_field,
                                    http::ResponseWriter& writer, std::string client_id) {
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
-  wanted.adapter = adapter_of(context, request.model);
+  KVASIR_CHECKED(choose_adapter(context, request, wanted));
   Warnings warnings;
   KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
   add_warnings(warnings, writer);

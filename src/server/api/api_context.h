@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kvasir/engine.h"
+#include "server/api/chosen_adapter.h"
 #include "server/api/generation_request.h"
 #include "server/api/tool_calls/detect_syntax.h"
 #include "server/api/tool_calls/known_tools.h"
@@ -69,6 +70,7 @@ struct ApiContext {
   bool allows_pull = false;  // whoever may ask may also fetch and delete models
   LibraryWorker* library = nullptr;  // null: models are neither fetched nor deleted
   AdapterLoader* adapters = nullptr;  // null: adapters neither come nor go
+  std::shared_ptr<DefaultAdapter> default_adapter = std::make_shared<DefaultAdapter>();
 };
 
 // The contexts of all models of the server, in their order.

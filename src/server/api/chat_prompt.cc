@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/api/adapter_choice.h"
 #include "server/api/template_dict.h"
 #include "server/api/thinking.h"
 #include "text/chat_prompt.h"
@@ -105,7 +106,7 @@ ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequ
                                        http::ResponseWriter& writer, std::string_view prompt_field) {
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
-  wanted.adapter = adapter_of(context, request.model);
+  KVASIR_CHECKED(choose_adapter(context, request, wanted));
   if (!request.prediction.empty()) {
     wanted.predicted_token_ids =
         context.engine.tokenizer()->encode(request.prediction, {.parse_special = false, .add_special = false});

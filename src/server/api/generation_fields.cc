@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "engine/kv_params.h"
+#include "server/api/adapter_choice.h"
 #include "server/api/generation_request.h"
 #include "server/api/guide_fields.h"
 #include "server/api/logit_bias.h"
@@ -256,6 +257,11 @@ ApiStatus read_speculate(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
+ApiStatus read_lora(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(request.lora, lora_scales_of(field));
+  return {};
+}
+
 ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const std::string name, string_of(field));
   KvParams tried;
@@ -354,6 +360,8 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
     {"response_format", "object", {}, "text, json_object, json_schema with its schema, or structural_tag", read_response_format},
 
+    {"lora", "array", {}, "which adapter answers, and how much of it: objects with `id` and `scale`, as llama-server has them", read_lora},
+
     {"user", "string", {}, "accepted", read_unused<string_of>},
     {"metadata", "object", {}, "accepted", read_unused<object_of>},
     {"safety_identifier", "string", {}, "accepted", read_unused<string_of>},
@@ -401,7 +409,6 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"truncate_prompt_tokens", "integer", {}, "left out: a prompt is never cut", kLeftOut},
     {"kv_transfer_params", "object", {}, "left out: there is one server", kLeftOut},
     {"vllm_xargs", "object", {}, "left out: they are for extensions", kLeftOut},
-    {"lora", "array", {}, kRefused, kUnsupported},
 
     {"structured_outputs", "object", {}, "json, regex, choice, grammar, json_object or structural_tag", read_structured_outputs},
     {"guided_json", "object or string", {}, "the answer satisfies this JSON Schema", read_guided_json},

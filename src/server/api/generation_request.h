@@ -11,6 +11,7 @@
 #include "kvasir/request.h"
 #include "kvasir/sampling_params.h"
 #include "search/answer_extractor.h"
+#include "server/api/chosen_adapter.h"
 #include "server/api/default_sampling.h"
 #include "server/api/field.h"
 
@@ -18,6 +19,7 @@ namespace kvasir::server::api {
 
 struct GenerationRequest {
   std::string model;
+  std::vector<LoraScale> lora = {};  // empty: the model's name says which adapter runs
   SamplingParams sampling = unset_sampling();  // read_request() fills in the model's defaults
   bool is_unbounded = false;  // it says that the answer has no bound
   bool stream = false;

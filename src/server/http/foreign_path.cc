@@ -23,7 +23,6 @@ constexpr ForeignPath kForeignPaths[] = {
     {"/api/push", kOneModel},
     {"/reranking", "/v1/rerank"},
     {"/v1/reranking", "/v1/rerank"},
-    {"/lora-adapters", kOneModel},
     // vLLM, SGLang, text-generation-inference, text-embeddings-inference
     {"/generate_stream", kCompletions},
     {"/invocations", kChat},

@@ -3,6 +3,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/api/adapter_choice.h"
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
 #include "server/api/fim_prompt.h"
@@ -49,7 +50,7 @@ ApiStatus start_completions(ApiContext& context, const Writer& writer) {
     KVASIR_TRY(std::vector<TokenId> ids, completion_tokens(context, request, prompt, warnings));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, writer->request().tenant, context.kv, std::move(ids));
-    wanted.adapter = adapter_of(context, request.model);
+    KVASIR_CHECKED(choose_adapter(context, request, wanted));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.
     if (request.sampling.max_tokens == 0 && request.sampling.prompt_logprobs) wanted.use_prefix_cache = false;
     KVASIR_CHECKED(fit_context(context, wanted, prompt.name, warnings));

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/embedding_prompt.h"
+#include "server/api/adapter_choice.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server::api {
@@ -76,7 +77,7 @@ ApiResult<std::vector<Request>> embedding_requests(const ApiContext& context, Em
     if (truncates) {
       cut_input(*context.engine.tokenizer(), model.max_model_len_tokens, input.name, request.prompt_token_ids, warnings);
     }
-    request.adapter = adapter_of(context, asked.model);
+    choose_adapter(context, asked.model, request);
     request.pooling = asked.pooling;
     request.dimensions = static_cast<std::int32_t>(asked.dimensions.value_or(0));
     request.sampling.max_tokens = 0;

@@ -4,13 +4,14 @@
 
 #include "engine/embedding_prompt.h"
 #include "engine/pair_scoring.h"
+#include "server/api/adapter_choice.h"
 
 namespace kvasir::server::api {
 namespace {
 
 Request with_origin(const ApiContext& context, Request request, const http::ResponseWriter& writer, std::string_view id,
                     const PairOptions& options) {
-  request.adapter = adapter_of(context, options.model);
+  choose_adapter(context, options.model, request);
   request.tenant = writer.request().tenant.name;
   request.cache_namespace = request.tenant;
   request.priority = options.priority;
