@@ -29,6 +29,21 @@ FairShare::Account& FairShare::enter(std::string_view tenant, TimePoint now) {
   return account;
 }
 
+FairShare& FairShare::adapters_of(Account& account) {
+  if (account.adapters == nullptr) account.adapters = std::make_unique<FairShare>();
+  return *account.adapters;
+}
+
+double FairShare::lead_tokens(const Account& account) const {
+  if (num_unfinished_tenants_ < 2) return 0.0;
+  const double served = served_tokens(account);
+  double least = served;
+  for (const auto& [name, other] : accounts_) {
+    if (other.num_unfinished > 0) least = std::min(least, served_tokens(other));
+  }
+  return served - least;
+}
+
 bool FairShare::is_underserved(const Account& account, double tokens) const {
   const double least = served_tokens(account) + tokens;
   return std::ranges::any_of(accounts_, [&](const auto& entry) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,7 @@ class FairShare {
     std::int32_t num_running = 0;     // of them
     TimePoint last_seen{};            // with something unfinished
     OutputLengths lengths;            // of its answers
+    std::unique_ptr<FairShare> adapters;  // their shares of what the tenant is given; see adapters_of()
   };
 
   // The counter now. A generated token counts as two of a prompt.
@@ -57,6 +59,11 @@ class FairShare {
     const double credit_tokens = quantum_scale(num_unfinished_tenants_) * kCreditTokens;
     return std::max(0.0, std::max(most_served_tokens_, level_tokens_) - credit_tokens);
   }
+
+  // The shares within a tenant's: of its requests' adapters, the model as it is among them.
+  static FairShare& adapters_of(Account& account);
+  // What an account has had beyond the least served one with something unfinished.
+  double lead_tokens(const Account& account) const;
 
   // One more sequence of the tenant; the account stays where it is until its last one has left.
   Account& enter(std::string_view tenant, TimePoint now);

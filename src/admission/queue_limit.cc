@@ -30,21 +30,30 @@ Status check_room(std::string_view what, const std::string& flag, Use use, std::
                                                          use.total, what, coming, limit, flag, own));
 }
 
+// Made where it is not there yet.
+template <class Map>
+auto& entry_of(Map& map, std::string_view name) {
+  const auto found = map.find(name);
+  return found != map.end() ? found->second : map.try_emplace(std::string(name)).first->second;
+}
+
 }  // namespace
 
 Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) const {
   const auto part = [&](std::int64_t count) { return arrivals.priority > 0 ? count / 2 : count; };
-  const auto own = num_unfinished_of_.find(arrivals.tenant);
-  const bool is_there = own != num_unfinished_of_.end();
-  const std::int64_t num_tenants = std::ssize(num_unfinished_of_) + (is_there ? 0 : 1);
+  const auto own = unfinished_of_.find(arrivals.tenant);
+  const bool is_there = own != unfinished_of_.end();
+  const std::int64_t num_tenants = std::ssize(unfinished_of_) + (is_there ? 0 : 1);
   const std::int64_t limit = limits_.num_seats + part(limits_.num_requests);
   if (arrivals.num_requests > limit) {  // nothing to try again
     return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {} ({})",
                                                      arrivals.num_requests, limit, kRequestsFlag));
   }
+  const bool is_first_of_adapter = is_there && !own->second.by_adapter.contains(arrivals.adapter);
+  if (is_first_of_adapter && arrivals.num_requests == 1) return {};
   const std::string flag = fmt::format("{}{} {} beside {} that run", arrivals.priority > 0 ? "half of " : "",
                                        kRequestsFlag, limits_.num_requests, limits_.num_seats);
-  KVASIR_CHECKED(check_room("requests are waiting or running", flag, {num_unfinished_, is_there ? own->second : 0},
+  KVASIR_CHECKED(check_room("requests are waiting or running", flag, {num_unfinished_, is_there ? own->second.num_requests : 0},
                             arrivals.num_requests, limit, num_tenants));
   if (limits_.num_prompt_tokens == 0) return {};
   Use waiting;
@@ -62,20 +71,20 @@ Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) con
                     num_tenants);
 }
 
-void QueueLimit::admit(std::string_view tenant) {
-  const auto found = num_unfinished_of_.find(tenant);
-  if (found != num_unfinished_of_.end()) {
-    ++found->second;
-  } else {
-    num_unfinished_of_.emplace(tenant, 1);
-  }
+void QueueLimit::admit(std::string_view tenant, std::string_view adapter) {
+  Unfinished& own = entry_of(unfinished_of_, tenant);
+  ++own.num_requests;
+  ++entry_of(own.by_adapter, adapter);
   ++num_unfinished_;
 }
 
-void QueueLimit::leave(std::string_view tenant) {
-  const auto found = num_unfinished_of_.find(tenant);
-  CHECK(found != num_unfinished_of_.end());
-  if (--found->second == 0) num_unfinished_of_.erase(found);
+void QueueLimit::leave(std::string_view tenant, std::string_view adapter) {
+  const auto own = unfinished_of_.find(tenant);
+  CHECK(own != unfinished_of_.end());
+  const auto queue = own->second.by_adapter.find(adapter);
+  CHECK(queue != own->second.by_adapter.end());
+  if (--queue->second == 0) own->second.by_adapter.erase(queue);
+  if (--own->second.num_requests == 0) unfinished_of_.erase(own);
   --num_unfinished_;
 }
 

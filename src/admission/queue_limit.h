@@ -24,11 +24,13 @@ struct Arrivals {
   std::int32_t priority = 0;
   std::int64_t num_requests = 0;
   std::int64_t num_prompt_tokens = 0;  // without what is expected to be cached
+  std::string_view adapter = {};       // of the first
 };
 
 // A queue that one tenant has filled is still open to the others: each has room for an equal part of it, and
 // for one request. A tenant alone has all of it. So with n tenants the queue holds at most the limit times
-// 1 + 1/2 + ... + 1/n. Requests behind priority 0 may fill half of it, so that they do not keep others out.
+// 1 + 1/2 + ... + 1/n. Where a tenant's part is full there is still room for one request of each of its adapters.
+// Requests behind priority 0 may fill half of it, so that they do not keep others out.
 //
 // Thread safety: none; LocalEngine's mutex guards it.
 class QueueLimit {
@@ -40,13 +42,18 @@ class QueueLimit {
   // One prompt may have any length where no other of its tenant waits.
   Status check(const Arrivals& arrivals, const LoadSnapshot& load) const;
 
-  void admit(std::string_view tenant);
-  void leave(std::string_view tenant);  // its last output is delivered
+  void admit(std::string_view tenant, std::string_view adapter);
+  void leave(std::string_view tenant, std::string_view adapter);  // its last output is delivered
   std::int64_t num_unfinished() const { return num_unfinished_; }
 
  private:
+  struct Unfinished {
+    std::int64_t num_requests = 0;
+    std::map<std::string, std::int64_t, std::less<>> by_adapter;  // those with any
+  };
+
   const QueueLimitConfig limits_;
-  std::map<std::string, std::int64_t, std::less<>> num_unfinished_of_;  // those with any
+  std::map<std::string, Unfinished, std::less<>> unfinished_of_;  // by tenant, those with any
   std::int64_t num_unfinished_ = 0;
 };
 

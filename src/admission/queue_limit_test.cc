@@ -15,7 +15,7 @@ class QueueLimitTest : public ::testing::Test {
   int fill(const std::string& tenant, std::int32_t priority = 0) {
     int num_admitted = 0;
     for (int i = 0; i < 100 && limit_.check({tenant, priority, 1, 1}, load_); ++i) {
-      limit_.admit(tenant);
+      limit_.admit(tenant, "");
       ++num_admitted;
     }
     return num_admitted;
@@ -34,7 +34,7 @@ TEST_F(QueueLimitTest, ATenantAloneHasAllOfIt) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
   EXPECT_EQ(refused.error().message, "queue: 8 requests are waiting or running and 1 came, the limit is 8 (--max-queue 6 beside 2 that run)");
-  limit_.leave("a");
+  limit_.leave("a", "");
   EXPECT_EQ(fill("a"), 1);
 }
 
@@ -50,9 +50,23 @@ TEST_F(QueueLimitTest, AQueueThatOneTenantHasFilledIsOpenToTheOthers) {
       "2 of this one");
 }
 
+TEST_F(QueueLimitTest, AQueueThatOneAdapterHasFilledIsOpenToOneRequestOfAnother) {
+  fill("a");
+  let_wait("a", 100);
+  EXPECT_FALSE(limit_.check({"a", 0, 1, 1}, load_));
+  EXPECT_FALSE(limit_.check({"a", 0, 2, 1, "style"}, load_));
+  ASSERT_TRUE(limit_.check({"a", 0, 1, 1, "style"}, load_));
+  limit_.admit("a", "style");
+  EXPECT_FALSE(limit_.check({"a", 0, 1, 1, "style"}, load_));
+  EXPECT_TRUE(limit_.check({"a", 0, 1, 1, "law"}, load_));
+  limit_.leave("a", "style");
+  EXPECT_TRUE(limit_.check({"a", 0, 1, 1, "style"}, load_));
+  EXPECT_EQ(fill("a"), 0);
+}
+
 TEST_F(QueueLimitTest, WhoHasLeftTakesNoPart) {
-  for (int i = 0; i < 4; ++i) limit_.admit("b");
-  for (int i = 0; i < 4; ++i) limit_.leave("b");
+  for (int i = 0; i < 4; ++i) limit_.admit("b", "");
+  for (int i = 0; i < 4; ++i) limit_.leave("b", "");
   EXPECT_EQ(fill("a"), 8);
 }
 
@@ -69,7 +83,7 @@ TEST_F(QueueLimitTest, HoweverManyTenantsThereAreEachMayHaveOne) {
 TEST_F(QueueLimitTest, WhatNeverFitsIsNotToBeTriedAgain) {
   EXPECT_EQ(limit_.check({"a", 0, 9, 9}, load_).error().kind, ErrorKind::kUsage);
   EXPECT_TRUE(limit_.check({"a", 0, 8, 8}, load_));
-  limit_.admit("a");
+  limit_.admit("a", "");
   EXPECT_EQ(limit_.check({"a", 0, 8, 8}, load_).error().kind, ErrorKind::kUnavailable);
 }
 
@@ -78,7 +92,7 @@ TEST_F(QueueLimitTest, PromptTokensHaveTheSameRules) {
   EXPECT_TRUE(limit_.check({"a", 0, 1, 5}, load_));
   EXPECT_FALSE(limit_.check({"a", 0, 1, 6}, load_));
   EXPECT_FALSE(limit_.check({"a", 1, 1, 5}, load_));
-  limit_.admit("a");
+  limit_.admit("a", "");
   let_wait("b", 40);
   EXPECT_TRUE(limit_.check({"b", 0, 1, 10}, load_));
   const Status refused = limit_.check({"b", 0, 1, 11}, load_);

@@ -22,6 +22,7 @@ struct QueuePlace {
 struct SequenceFacts {
   SequenceId id{};
   const FairShare::Account* account = nullptr;  // its tenant's; never null
+  const FairShare::Account* adapter_account = nullptr;  // its adapter's, of FairShare::adapters_of(); null: there is none
   std::int32_t priority = 0;                    // lower runs first
   bool is_running = false;
   bool is_prefill_only = false;

@@ -31,6 +31,7 @@ WaitingKey key_of(const WaitingConfig& config, const WaitingFacts& facts) {
   if (config.policy != WaitingPolicy::kSloValue) return key;
   key.is_new = facts.has_started ? 0 : 1;
   key.tenant_turn = static_cast<std::int64_t>(facts.served_tokens / config.tenant_quantum_tokens);
+  key.adapter_turn = static_cast<std::int64_t>(facts.adapter_lead);
   const double expected_ms = facts.pending_ms + facts.prefill_ms;
   const bool has_missed = facts.target_ms > 0.0 && expected_ms > facts.target_ms;
   key.is_late = has_missed && expected_ms < kLateTtftSlack * facts.target_ms ? 1 : 0;

@@ -26,6 +26,7 @@ struct WaitingFacts {
   double hit_ratio = 0.0;      // of its tokens, those that are cached
   double held_token_ms = 0.0;  // KV tokens times how long each will be held until its end, at least 1
   double served_tokens = 0.0;  // of its tenant, see FairShare
+  double adapter_lead = 0.0;   // of its adapter, in quanta, beyond the least served one of its tenant
 };
 
 // The key of the order; the lower one starts first.
@@ -33,6 +34,7 @@ struct WaitingKey {
   std::int64_t priority = 0;
   std::int64_t is_new = 0;
   std::int64_t tenant_turn = 0;
+  std::int64_t adapter_turn = 0;
   std::int64_t is_late = 0;
   double negative_value = 0.0;
   std::int64_t arrival = 0;

@@ -49,7 +49,15 @@ WaitingFacts WaitingOrder::waiting_facts(const SequenceFacts& facts, const StepR
           .prefill_ms = prefill_ms,
           .hit_ratio = 1.0 - to_compute / num_tokens,
           .held_token_ms = std::max(1.0, num_tokens * (prefill_ms + decode_ms) + to_generate / 2 * decode_ms),
-          .served_tokens = fair_share.served_tokens(*facts.account)};
+          .served_tokens = fair_share.served_tokens(*facts.account),
+          .adapter_lead = adapter_lead(facts, fair_share)};
+}
+
+double WaitingOrder::adapter_lead(const SequenceFacts& facts, const FairShare& fair_share) const {
+  if (facts.adapter_account == nullptr) return 0.0;
+  const FairShare& adapters = *facts.account->adapters;
+  return adapters.lead_tokens(*facts.adapter_account) /
+         adapters.quantum_tokens(config_.tenant_quantum_tokens * fair_share.turn_scale());
 }
 
 OrderedSequence WaitingOrder::rank(const SequenceFacts& facts, const WaitingConfig& config,
@@ -61,9 +69,9 @@ OrderedSequence WaitingOrder::rank(const SequenceFacts& facts, const WaitingConf
   if (config.policy != WaitingPolicy::kSloValue) return next;
   if (facts.is_running) {
     next.key.is_new = facts.num_generated_tokens > 0 ? 0 : 1;  // all chunks of one that was preempted
-    // A head start of one quantum of its tenant.
+    // A head start of one quantum: of its tenant, or where another adapter of that has had less, of its adapter.
     if (!facts.has_yielded && !is_long) {
-      --next.key.tenant_turn;
+      --(next.key.adapter_turn > 0 ? next.key.adapter_turn : next.key.tenant_turn);
       next.key.is_late = 0;
       next.key.negative_value = -std::numeric_limits<double>::infinity();
     }

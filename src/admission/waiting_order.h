@@ -22,7 +22,7 @@ struct OrderedSequence {
 
 // Prompts that have begun come first. By value they do so only within their class and their tenant's quantum,
 // and unless they yield; a tenant's long prompts are computed one after the other; a tenant's urgent requests
-// take the places of its own that would come first.
+// take the places of its own that would come first. Within a tenant's turn its adapters take turns alike.
 //
 // Deterministic: the same facts give the same order. Thread safety: none; it keeps its memory between calls.
 class WaitingOrder {
@@ -39,6 +39,7 @@ class WaitingOrder {
  private:
   WaitingFacts waiting_facts(const SequenceFacts& facts, const StepRates& rates, const FairShare& fair_share,
                              TimePoint now) const;
+  double adapter_lead(const SequenceFacts& facts, const FairShare& fair_share) const;
   OrderedSequence rank(const SequenceFacts& facts, const WaitingConfig& config, const WaitingFacts& waiting,
                        bool is_long, TimePoint now) const;
   void serialize_long_prompts(std::span<const SequenceFacts> sequences);

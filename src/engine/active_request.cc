@@ -85,6 +85,7 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
       .num_choices = std::max(params.n, params.beam_width),
       .priority = request.priority,
       .tenant = request.tenant,
+      .adapter = active.adapter.entry == nullptr ? std::string() : active.adapter.entry->name,
       .cache_namespace = request.cache_namespace,
       .use_prefix_cache = request.use_prefix_cache,
       .expected_cached_tokens = expected_cached_tokens,

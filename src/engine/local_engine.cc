@@ -481,7 +481,7 @@ void LocalEngine::publish_stats() {
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
   // A thread that waits for the end reads the numbers then.
-  for (const std::string& tenant : delivered_) admission_.leave(tenant);
+  for (const Delivered& request : delivered_) admission_.leave(request.tenant, request.adapter);
   delivered_.clear();
   if (admission_.num_unfinished() == 0) all_done_.notify_all();
   admission_.set_load(load_);

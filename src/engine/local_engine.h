@@ -131,8 +131,10 @@ class LocalEngine final : public Engine {
   std::vector<ActiveRequest*> ready_beams_;  // whose beams have all proposed in this step
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
-  std::vector<std::string>
-      delivered_;  // tenants of requests whose last output went out since publish_stats()
+  struct Delivered {
+    std::string tenant, adapter;
+  };
+  std::vector<Delivered> delivered_;  // of requests whose last output went out since publish_stats()
   admission::LoadSnapshot load_;
 
   // Guarded by mutex_.

@@ -117,7 +117,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   const bool request_finished = output.request_finished;
   if (static_cast<std::int32_t>(choice) < request.request.sampling.n) request.sink(std::move(output));
   if (!request_finished) return;
-  delivered_.push_back(std::move(request.request.tenant));
+  delivered_.push_back({std::move(request.request.tenant), std::move(request.request.adapter)});
   requests_.erase(static_cast<std::uint64_t>(id));
   ++counters_.num_requests_finished;
 }

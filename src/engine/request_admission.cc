@@ -29,7 +29,7 @@ Result<std::size_t> RequestAdmission::check(std::span<const Submission> submissi
 
 std::int32_t RequestAdmission::admit(const Request& request) {
   const std::int32_t expected_cached_tokens = ttft_admission_.admit(request);
-  queue_limit_.admit(request.tenant);
+  queue_limit_.admit(request.tenant, request.adapter);
   return expected_cached_tokens;
 }
 
@@ -44,7 +44,8 @@ Status RequestAdmission::check_queue(std::span<const Submission> submissions, st
   const Request& first = submissions.front().request;
   admission::Arrivals arrivals{.tenant = first.tenant,
                                .priority = first.priority,
-                               .num_requests = std::ssize(submissions) + num_spared};
+                               .num_requests = std::ssize(submissions) + num_spared,
+                               .adapter = first.adapter};
   if (queue_limit_.limits_prompt_tokens()) {
     for (const Submission& submission : submissions) {
       const Request& request = submission.request;

@@ -27,7 +27,7 @@ class RequestAdmission {
   // Returns how many prompt tokens are expected to be cached when the request starts.
   std::int32_t admit(const Request& request);
   // The request's last output is delivered.
-  void leave(std::string_view tenant) { queue_limit_.leave(tenant); }
+  void leave(std::string_view tenant, std::string_view adapter) { queue_limit_.leave(tenant, adapter); }
   std::int64_t num_unfinished() const { return queue_limit_.num_unfinished(); }
 
   // Takes the load after a step. Requests that it does not count yet are added by add_waiting().

@@ -27,16 +27,53 @@ bool AdmissionPolicy::is_shared(TimePoint now) const {
 }
 
 bool AdmissionPolicy::is_underserved(const Sequence& sequence) const {
-  return config_.is_by_value() && fair_share_.is_underserved(*sequence.account, quantum_tokens());
+  if (!config_.is_by_value()) return false;
+  if (fair_share_.is_underserved(*sequence.account, quantum_tokens())) return true;
+  if (!adapters_change_steps()) return false;
+  const admission::FairShare& adapters = *sequence.account->adapters;
+  return adapters.is_underserved(*sequence.adapter_account, adapter_quantum_tokens(adapters));
 }
 
 bool AdmissionPolicy::may_be_underserved(TimePoint now) const {
-  return config_.is_by_value() && fair_share_.may_be_underserved(quantum_tokens(), now);
+  if (!config_.is_by_value()) return false;
+  if (fair_share_.may_be_underserved(quantum_tokens(), now)) return true;
+  if (!adapters_change_steps()) return false;
+  return std::ranges::any_of(fair_share_.accounts(), [&](const auto& item) {
+    const admission::FairShare& adapters = *item.second.adapters;
+    return adapters.num_accounts() > 1 && adapters.may_be_underserved(adapter_quantum_tokens(adapters), now);
+  });
+}
+
+void AdmissionPolicy::enter(Sequence& sequence, const std::string& tenant, const std::string& adapter, TimePoint now) {
+  sequence.account = &fair_share_.enter(tenant, now);
+  sequence.adapter_account = &admission::FairShare::adapters_of(*sequence.account).enter(adapter, now);
+}
+
+void AdmissionPolicy::charge(Sequence& sequence, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
+                             TimePoint now) {
+  fair_share_.charge(*sequence.account, num_prompt_tokens, num_generated_tokens, now);
+  sequence.account->adapters->charge(*sequence.adapter_account, num_prompt_tokens, num_generated_tokens, now);
+}
+
+void AdmissionPolicy::leave(Sequence& sequence, TimePoint now) {
+  fair_share_.leave(*sequence.account, now);
+  sequence.account->adapters->leave(*sequence.adapter_account, now);
 }
 
 admission::SeatReservation AdmissionPolicy::seats(TimePoint now) const {
   return admission::SeatReservation::of(config_.waiting.policy, config_.max_num_seqs,
                                         fair_share_.num_present(now));
+}
+
+bool AdmissionPolicy::leaves_seat(const Sequence& sequence, const admission::SeatReservation& seats,
+                                  std::int32_t num_running, TimePoint now) const {
+  const admission::FairShare::Account& tenant = *sequence.account;
+  if (seats.excludes(tenant.num_running, num_running, config_.max_num_seqs)) return true;
+  const std::int32_t num_adapters = tenant.adapters->num_present(now);
+  admission::SeatReservation of_adapters =
+      admission::SeatReservation::of(config_.waiting.policy, config_.max_num_seqs, num_adapters);
+  of_adapters.share = std::max(1, seats.share / std::max(1, num_adapters));
+  return of_adapters.excludes(sequence.adapter_account->num_running, num_running, config_.max_num_seqs);
 }
 
 StepWork AdmissionPolicy::decoding_work(bool only_underserved) const {

@@ -33,12 +33,18 @@ class AdmissionPolicy {
   AdmissionPolicy(const SchedulerConfig& config, const std::vector<Sequence*>& running,
                   const RequestQueue& waiting);
 
-  admission::FairShare& fair_share() { return fair_share_; }
+  // A sequence of the tenant comes, with one of its adapters or none; it takes its part of a step; it goes.
+  void enter(Sequence& sequence, const std::string& tenant, const std::string& adapter, TimePoint now);
+  void charge(Sequence& sequence, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens, TimePoint now);
+  void leave(Sequence& sequence, TimePoint now);
   // By value, and with several tenants.
   bool is_shared(TimePoint now) const;
   bool is_underserved(const Sequence& sequence) const;
   bool may_be_underserved(TimePoint now) const;
   admission::SeatReservation seats(TimePoint now) const;
+  // Whether the sequence, which waits, leaves the last seats to other tenants, or to other adapters of its own.
+  bool leaves_seat(const Sequence& sequence, const admission::SeatReservation& seats, std::int32_t num_running,
+                   TimePoint now) const;
 
   // The sequences that decode in the next step.
   admission::StepWork decoding_work(bool only_underserved = false) const;
@@ -73,6 +79,11 @@ class AdmissionPolicy {
                      admission::LoadSnapshot& load);
 
  private:
+  // Beside other tenants' streams a tenant's adapters take turns in its own part alone.
+  bool adapters_change_steps() const { return fair_share_.num_unfinished_tenants() < 2; }
+  double adapter_quantum_tokens(const admission::FairShare& adapters) const {
+    return adapters.quantum_tokens(config_.waiting.tenant_quantum_tokens * fair_share_.turn_scale());
+  }
   double quantum_tokens() const { return fair_share_.quantum_tokens(config_.waiting.tenant_quantum_tokens); }
   void scale_turns();
   double step_limit_ms(const admission::StepWork& decoding, TimePoint now) const;

@@ -50,7 +50,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.stop = request.stop;
     sequence.token_ids.reserve(static_cast<std::size_t>(expected_tokens(sequence)));
     sequence.token_ids = request.prompt_token_ids;
-    sequence.account = &admission_.fair_share().enter(request.tenant, now);
+    admission_.enter(sequence, request.tenant, request.adapter, now);
     // Tenants do not preempt each other's by calling their own urgent.
     sequence.running_class = admission_.is_shared(now) ? std::max(0, request.priority) : request.priority;
     sequence.cache_namespace = request.cache_namespace;
@@ -184,7 +184,7 @@ bool Scheduler::advance_underserved_prompt(const Ordered& next, StepBudget& budg
   Sequence& sequence = admission_.sequence_of(next);
   if (!next.is_running) {
     const bool starts = num_running() < config_.max_num_seqs &&
-                        !leaves_seat_to_others(sequence, admission_.seats(now)) &&
+                        !admission_.leaves_seat(sequence, admission_.seats(now), num_running(), now) &&
                         !awaits_sibling(sequence, running_) && start(sequence, budget, now);
     if (starts) admission_.exchange_places(next);
     return starts;
@@ -231,7 +231,7 @@ void Scheduler::keep_exact(Sequence& sequence) {
 void Scheduler::preempt(Sequence& sequence) {
   CHECK(sequence.num_scheduled_tokens == 0);
   std::erase(running_, &sequence);
-  --sequence.account->num_running;
+  count_running(sequence, -1);
   last_victim_ = sequence.id;
   sequence.earlier_kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use);
   kv_.free(sequence.kv);
@@ -273,7 +273,7 @@ void Scheduler::advance_in_order(StepBudget& budget, TimePoint now) {
     // A sequence that was preempted in this step lets the others go on, and none overtakes it.
     const bool may_follow = num_running() == 0 ? stats_.num_preemptions == num_preemptions : !has_preempted_;
     may_start &= may_follow && num_running() < config_.max_num_seqs;
-    if (!may_start || leaves_seat_to_others(sequence, seats)) continue;
+    if (!may_start || admission_.leaves_seat(sequence, seats, num_running(), now)) continue;
     if (sequence.is_prefill_only) {
       may_start = !prefill_only_.may_join(sequence) || start_prefill_only(sequence, now);
     } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
@@ -344,7 +344,7 @@ void Scheduler::mark_running(Sequence& sequence) {
   }
   waiting_.remove(&sequence);
   sequence.status = SequenceStatus::kRunning;
-  ++sequence.account->num_running;
+  count_running(sequence, 1);
 }
 
 bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {

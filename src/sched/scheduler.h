@@ -120,9 +120,6 @@ class Scheduler {
   void advance_in_order(StepBudget& budget, TimePoint now);
   bool schedule_underserved_prompt(TimePoint now);
   bool advance_underserved_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
-  bool leaves_seat_to_others(const Sequence& sequence, const admission::SeatReservation& seats) const {
-    return seats.excludes(sequence.account->num_running, num_running(), config_.max_num_seqs);
-  }
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   void schedule_drafts();
   void schedule_prefill_only();
@@ -132,6 +129,10 @@ class Scheduler {
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);
   void mark_running(Sequence& sequence);
+  static void count_running(Sequence& sequence, std::int32_t change) {
+    sequence.account->num_running += change;
+    sequence.adapter_account->num_running += change;
+  }
   kv::SequenceKv open_kv(const Sequence& sequence);
   bool make_room(Sequence& sequence, std::int32_t num_tokens);
   void keep_exact(Sequence& sequence);

@@ -49,7 +49,7 @@ void Scheduler::demote_cells() {
 void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
   if (!prefill_only_.advance(sequence)) return;
   sequence.times.prompt_computed = now;
-  admission_.fair_share().charge(*sequence.account, sequence.num_prompt_tokens, 0, now_);
+  admission_.charge(sequence, sequence.num_prompt_tokens, 0, now_);
   updates_.push_back({.id = sequence.id, .finish_reason = FinishReason::kLength, .times = sequence.times});
   remove(sequence);
 }
@@ -66,8 +66,7 @@ void Scheduler::advance(Sequence& sequence, std::span<SampledToken> tokens, std:
   const std::int32_t num_sampled = std::min(num_new, static_cast<std::int32_t>(tokens.size()) - num_forced);
   tokens = tokens.first(static_cast<std::size_t>(num_new));
   // A forced token is charged as one of a prompt, with the step that computes it.
-  admission_.fair_share().charge(*sequence.account, num_new > 0 ? num_committed - 1 : num_committed, num_sampled,
-                                 now_);
+  admission_.charge(sequence, num_new > 0 ? num_committed - 1 : num_committed, num_sampled, now_);
   sequence.num_computed_tokens += num_committed + std::max(0, num_sampled - 1);
   if (had_drafts) kv_.trim(sequence.kv, sequence.num_computed_tokens);
   kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
@@ -94,9 +93,9 @@ void Scheduler::remove(Sequence& sequence) {
   if (sequence.is_held) --num_held_;
   is_blocked_ = false;
   admission_.observe_answer(sequence);
-  admission_.fair_share().leave(*sequence.account, now_);
+  admission_.leave(sequence, now_);
   if (sequence.status == SequenceStatus::kRunning) {
-    --sequence.account->num_running;
+    count_running(sequence, -1);
     if (sequence.is_prefill_only) {
       prefill_only_.leave(sequence);
     } else {

@@ -17,6 +17,7 @@ kv::KvHolder Sequence::kv_holder() const {
 admission::SequenceFacts Sequence::facts() const {
   return {.id = id,
           .account = account,
+          .adapter_account = adapter_account,
           .priority = priority,
           .is_running = status == SequenceStatus::kRunning,
           .is_prefill_only = is_prefill_only,

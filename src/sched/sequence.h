@@ -21,6 +21,7 @@ struct SequenceRequest {
   std::int32_t num_choices = 1;
   std::int32_t priority = 0;  // lower runs first
   std::string tenant;         // whom it is served for
+  std::string adapter;        // its tenant's adapters get equal shares; empty: the model as it is
   std::string cache_namespace;
   bool use_prefix_cache = true;
   std::int32_t expected_cached_tokens = 0;  // of the prompt, a guess for its place in the queue
@@ -62,6 +63,7 @@ struct Sequence {
   std::int32_t first_position = 0;              // from which it has computed since it last started
 
   admission::FairShare::Account* account = nullptr;  // its tenant's; never null once added
+  admission::FairShare::Account* adapter_account = nullptr;  // its adapter's within that; likewise
   std::string cache_namespace;
   bool use_prefix_cache = true;
   std::int32_t expected_cached_tokens = 0;

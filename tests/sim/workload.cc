@@ -130,7 +130,7 @@ void weigh_cells(kv::KvCacheConfig& kv, SeededRandom& random) {
   }
 }
 
-// Draws the order of waiting requests, and the tenant of each.
+// Draws the order of waiting requests, and the tenant and the adapter of each.
 void choose_order(Workload& workload, SeededRandom& random) {
   workload.scheduler.waiting = {.policy = static_cast<WaitingPolicy>(random.between(0, 2)),
                                 .ageing_ms = random.percent(50) ? 0.0 : random.between(5, 50),
@@ -139,6 +139,7 @@ void choose_order(Workload& workload, SeededRandom& random) {
   for (SimRequest& item : workload.requests) {
     sched::SequenceRequest& request = item.request;
     request.tenant = random.percent(60) ? "" : fmt::format("tenant-{}", random.between(1, 3));
+    request.adapter = random.percent(60) ? "" : fmt::format("adapter-{}", random.between(1, 3));
     const auto num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
     request.expected_cached_tokens = random.between(0, num_prompt_tokens - 1);
   }
@@ -154,6 +155,7 @@ void owe_turns(Workload& workload, SeededRandom& random) {
   workload.scheduler.max_step_ms = 0.001 * random.between(10, 60);
   for (SimRequest& item : workload.requests) {
     item.request.tenant = fmt::format("tenant-{}", random.between(1, 3));
+    item.request.adapter = random.percent(60) ? "" : fmt::format("adapter-{}", random.between(1, 3));
     if (item.request.stop.max_tokens == 0) item.request.stop.max_tokens = random.between(1, 40);
   }
 }
