@@ -82,6 +82,16 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
   return print_document(std::move(out), kExitDone);
 }
 
+// What was learned of the same model stays.
+void keep_forecast(const std::string& path, io::KvCalibration& calibration) {
+  const auto earlier = io::read_kv_calibration(path);
+  if (!earlier || !*earlier || (*earlier)->model != calibration.model) return;
+  calibration.forecast_input_weights = (*earlier)->forecast_input_weights;
+  calibration.forecast_hidden_biases = (*earlier)->forecast_hidden_biases;
+  calibration.forecast_output_weights = (*earlier)->forecast_output_weights;
+  calibration.forecast_output_biases = (*earlier)->forecast_output_biases;
+}
+
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
   Interruption interruption;
@@ -113,6 +123,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
   io::KvCalibration calibration{.model = fingerprint, .head_weights = *weights};
   for (const eval::KvFormatMeasurement& format : *formats) calibration.costs[format.format] = format.cost;
+  keep_forecast(path, calibration);
   KVASIR_CHECKED(io::write_kv_calibration(path, calibration));
   return print_results(*formats, *weights, path, globals);
 }

@@ -2,11 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
 #include "base/printable.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
+#include "kv/policy/forecast_network.h"
 
 namespace kvasir {
+namespace {
+
+template <std::size_t size>
+void copy_numbers(const std::vector<double>& from, std::size_t begin, std::array<float, size>& to) {
+  for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[begin + i]);
+}
+
+// Each group's network has the heads of the group, in their order.
+Status apply_forecast(const std::string& path, const io::KvCalibration& calibration, std::int32_t num_heads, kv::KvCacheConfig& kv) {
+  using Network = kv::ForecastNetwork;
+  if (calibration.forecast_output_biases.empty()) return {};
+  const auto heads = static_cast<std::size_t>(num_heads);
+  if (calibration.forecast_output_biases.size() != heads || calibration.forecast_hidden_biases.size() != heads * Network::kNumHidden ||
+      calibration.forecast_output_weights.size() != Network::kNumHidden ||
+      calibration.forecast_input_weights.size() != Network::kNumInputs * Network::kNumHidden) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: its forecast is not of {} KV heads, {} units and {} inputs",
+                                                       printable_line(path), heads, Network::kNumHidden, Network::kNumInputs));
+  }
+  std::size_t head = 0;
+  for (kv::LayerGroup& group : kv.groups) {
+    if (!group.is_full()) continue;
+    const auto network = std::make_shared<Network>();
+    for (std::size_t i = 0; i < Network::kNumInputs; ++i) {
+      copy_numbers(calibration.forecast_input_weights, i * Network::kNumHidden, network->input_weights[i]);
+    }
+    copy_numbers(calibration.forecast_output_weights, 0, network->output_weights);
+    for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell, ++head) {
+      copy_numbers(calibration.forecast_hidden_biases, head * Network::kNumHidden, network->hidden_biases.emplace_back());
+      network->output_biases.push_back(static_cast<float>(calibration.forecast_output_biases[head]));
+    }
+    group.network = network;
+  }
+  return {};
+}
+
+}  // namespace
 
 Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv) {
   const std::string path = io::kv_calibration_path(model_path);
@@ -27,9 +69,10 @@ Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv
     }
     kv.format_costs[*format] = static_cast<float>(cost);
   }
-  if (calibration->head_weights.empty()) return {};
   std::int32_t num_heads = 0;
   for (const kv::LayerGroup& group : kv.groups) num_heads += group.is_full() ? group.cells_per_block : 0;
+  KVASIR_CHECKED(apply_forecast(path, *calibration, num_heads, kv));
+  if (calibration->head_weights.empty()) return {};
   if (std::ssize(calibration->head_weights) != num_heads) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: weights of {} KV heads, the model has {} without a window; kvasir "

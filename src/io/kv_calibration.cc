@@ -17,11 +17,37 @@ namespace {
 constexpr double kMostCost = 1e6;  // far above what any format of any model costs
 
 constexpr const char* kModelKey = "model";
-constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights";
+constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights", *kForecastKey = "kv_forecast";
+
+struct ForecastPart {
+  const char* key;
+  std::vector<double> KvCalibration::*numbers;
+};
+constexpr ForecastPart kForecastParts[] = {{"input_weights", &KvCalibration::forecast_input_weights},
+                                           {"hidden_biases", &KvCalibration::forecast_hidden_biases},
+                                           {"output_weights", &KvCalibration::forecast_output_weights},
+                                           {"output_biases", &KvCalibration::forecast_output_biases}};
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kBadFile,
                     fmt::format("{}: {}; kvasir calibrate-kv writes it anew", printable_line(path), what));
+}
+
+Status read_forecast(const std::string& path, const simdjson::dom::element& forecast, KvCalibration& calibration) {
+  for (const auto& [key, numbers] : kForecastParts) {
+    simdjson::dom::array array;
+    if (forecast[key].get_array().get(array) != simdjson::SUCCESS) {
+      return bad_file(path, fmt::format("{} has no array {}", kForecastKey, key));
+    }
+    for (const simdjson::dom::element json : array) {
+      double number = 0.0;
+      if (json.get_double().get(number) != simdjson::SUCCESS || !(std::abs(number) <= kMostCost)) {
+        return bad_file(path, fmt::format("a number of {} in {} is none from -{} to {}", key, kForecastKey, kMostCost, kMostCost));
+      }
+      (calibration.*numbers).push_back(number);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -53,7 +79,8 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   if (costs_nothing && !calibration.costs.empty()) return bad_file(path, "no format costs anything");
   std::string_view model;
   if (file[kModelKey].get_string().get(model) == simdjson::SUCCESS) calibration.model = model;
-  simdjson::dom::element weights;
+  simdjson::dom::element weights, forecast;
+  if (file[kForecastKey].get(forecast) == simdjson::SUCCESS) KVASIR_CHECKED(read_forecast(path, forecast, calibration));
   if (file[kWeightsKey].get(weights) != simdjson::SUCCESS) return calibration;  // of an older version
   simdjson::dom::array of_heads;
   if (weights.get_array().get(of_heads) != simdjson::SUCCESS) {
@@ -76,7 +103,17 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
   for (const auto& [name, cost] : calibration.costs) json.member(name, cost);
   json.end_object().key(kWeightsKey).begin_array();
   for (const double weight : calibration.head_weights) json.value(weight);
-  json.end_array().end_object();
+  json.end_array();
+  if (!calibration.forecast_output_biases.empty()) {
+    json.key(kForecastKey).begin_object();
+    for (const auto& [key, numbers] : kForecastParts) {
+      json.key(key).begin_array();
+      for (const double number : calibration.*numbers) json.value(number);
+      json.end_array();
+    }
+    json.end_object();
+  }
+  json.end_object();
   text += '\n';
   return replace_text_file(path, text);
 }

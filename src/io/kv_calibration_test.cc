@@ -32,6 +32,31 @@ TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {
   EXPECT_TRUE((*read)->head_weights.empty());
 }
 
+TEST_F(KvCalibrationFile, KeepsAForecast) {
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}},
+                                           .forecast_input_weights = {1.5, -2.0},
+                                           .forecast_hidden_biases = {0.25},
+                                           .forecast_output_weights = {3.0},
+                                           .forecast_output_biases = {-0.5}}));
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read && *read) << read.error().message;
+  EXPECT_EQ((*read)->forecast_input_weights, (std::vector<double>{1.5, -2.0}));
+  EXPECT_EQ((*read)->forecast_hidden_biases, (std::vector<double>{0.25}));
+  EXPECT_EQ((*read)->forecast_output_weights, (std::vector<double>{3.0}));
+  EXPECT_EQ((*read)->forecast_output_biases, (std::vector<double>{-0.5}));
+}
+
+TEST_F(KvCalibrationFile, AForecastThatIsBrokenIsNamed) {
+  write(R"({"kv_format_costs": {}, "kv_forecast": {"input_weights": [1, "x"]}})");
+  const auto read = read_kv_calibration(path_);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("a number of input_weights in kv_forecast is none"), std::string::npos) << read.error().message;
+  write(R"({"kv_format_costs": {}, "kv_forecast": {"input_weights": [1]}})");
+  const auto shorter = read_kv_calibration(path_);
+  ASSERT_FALSE(shorter);
+  EXPECT_NE(shorter.error().message.find("kv_forecast has no array hidden_biases"), std::string::npos) << shorter.error().message;
+}
+
 TEST_F(KvCalibrationFile, KeepsTheWeightsOfHeadsInTheirOrder) {
   ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .head_weights = {0.25, 2.5, 0.1}}));
   const auto read = read_kv_calibration(path_);

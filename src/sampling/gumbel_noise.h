@@ -4,10 +4,10 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/portable_log.h"
 #include "kvasir/ids.h"
 #include "sampling/float4.h"
 #include "sampling/philox.h"
-#include "sampling/portable_log.h"
 
 namespace kvasir::sampling {
 

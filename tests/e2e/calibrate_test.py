@@ -40,6 +40,20 @@ class CalibrateKv(CommandLineTest):
         self.refusal(BAD_FILE, "run", model, "hi", says="weights of 7 KV heads, the model has")
         self.refusal(BAD_FILE, "run", model, "hi", says=beside)
 
+    def test_a_forecast_is_used_and_kept(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        path = pathlib.Path(self.json("calibrate-kv", model, "--file", self.text)["file"])
+        forecast = {"input_weights": [0.01 * i for i in range(7 * 16)], "hidden_biases": [0.1] * 2 * 16,
+                    "output_weights": [0.05 * (-1) ** i for i in range(16)], "output_biases": [0, 1]}
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"kv_forecast": forecast}))
+        run = ["run", model, "--file", self.text, "--raw", "--max-tokens", "4", "--temperature", "0", "--kv-budget", "0.3", "--kv-quality",
+               "best_effort", "--kv-policy"]
+        self.assertLessEqual(self.json(*run, "ladder-learned")["memory"]["kv_bytes_share"], 0.31)
+        self.json("calibrate-kv", model, "--file", self.text)
+        self.assertEqual(forecast["output_biases"], json.loads(path.read_text())["kv_forecast"]["output_biases"])
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"kv_forecast": forecast | {"output_biases": [0]}}))
+        self.refusal(BAD_FILE, *run, "ladder-learned", says="its forecast is not of 2 KV heads, 16 units and 7 inputs")
+
     def test_a_broken_file_is_made_anew_by_the_command_that_it_names(self):
         model = self.model(GEMMA)
         pathlib.Path(f"{model}.kv.json").write_text("{")

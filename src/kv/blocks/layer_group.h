@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kv/cells/cell.h"
 
 namespace kvasir::kv {
+
+struct ForecastNetwork;
 
 // For a budget of 5%, which is about the size of a ghost in each other cell.
 inline constexpr std::int32_t kBlockIdsPerRoom = 20;
@@ -22,6 +25,8 @@ struct LayerGroup {
   std::int32_t head_dim = 64;        // of its keys and values
   // By cell: how much the model suffers when attention to it is wrong, the mean being 1. Empty: all alike.
   std::vector<float> cell_weights = {};
+  // Of later attention, for that many cells. Null: nothing was learned.
+  std::shared_ptr<const ForecastNetwork> network = nullptr;
 
   bool is_full() const { return window_tokens == 0; }
 

@@ -1,6 +1,7 @@
 // The use that later queries are expected to make of the full blocks of one layer and KV head.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,12 +40,14 @@ class DecayedMass {
   void forecast(std::int32_t cell, BlockForecast& forecast);
   // The part of a forecast attention that one query pays.
   static float of_one_query(float attention);
+  // The part of a long memory that was filled since the block was.
+  float filled_since(std::size_t block) const { return seen_[block]; }
 
  private:
   void forecast_asked(std::int32_t cell, std::span<float> asked);
 
   const PolicyView& view_;
-  std::vector<float> seen_;  // by full block: the part of a long memory that was filled since the block was
+  std::vector<float> seen_;  // filled_since() each full block
 };
 
 }  // namespace kvasir::kv

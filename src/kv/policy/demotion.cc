@@ -66,7 +66,8 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
                   .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
                   .pool = cells().has_disk() ? &blocks_.pool(g) : nullptr,
                   .moves = &kv.moves,
-                  .cell_weights = config_.group(g).cell_weights});
+                  .cell_weights = config_.group(g).cell_weights,
+                  .network = config_.group(g).network.get()});
     first_cell += cells().cells_per_block(g);
   }
   kv.bytes_use.add(share_before, measure(kv, num_prompt_tokens));

@@ -19,6 +19,7 @@
 namespace kvasir::kv {
 
 class KvPolicy;
+struct ForecastNetwork;
 
 // Cells [begin, end), counted through all groups without a window.
 struct CellRange {
@@ -98,6 +99,7 @@ struct PolicyView {
   const RecentMoves* moves = nullptr;      // likewise
   // For each cell: how much the model suffers when attention to it is wrong. Empty: all alike.
   std::span<const float> cell_weights = {};
+  const ForecastNetwork* network = nullptr;  // null: nothing was learned of the model
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks.size()); }
   std::int32_t num_cells() const { return cells.cells_per_block(group); }

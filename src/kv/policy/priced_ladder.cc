@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kv/policy/block_ranks.h"
+#include "kv/policy/learned_forecast.h"
 #include "kv/policy/registry.h"
 
 namespace kvasir::kv {
@@ -215,21 +216,37 @@ bool PricedLadder::is_later(const Step& a, const Step& b) {
 
 namespace {
 
-class PricedLadderPolicy final : public KvPolicy {
+template <class Forecaster>
+void plan_by(const PolicyView& view, PricedLadder& ladder, std::vector<CellAction>& actions) {
+  Forecaster forecaster(view);
+  BlockForecast forecast;
+  for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
+    forecaster.forecast(cell, forecast);
+    ladder.add_cell(forecast);
+  }
+  ladder.plan(actions);
+}
+
+class PricedLadderPolicy : public KvPolicy {
  public:
   std::string_view name() const override { return "ladder-priced"; }
   AttentionMemory memory() const override { return DecayedMass::memory(); }
 
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
     PricedLadder ladder(view);
-    if (ladder.excess_bytes() <= 0) return;
-    DecayedMass mass(view);
-    BlockForecast forecast;
-    for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
-      mass.forecast(cell, forecast);
-      ladder.add_cell(forecast);
-    }
-    ladder.plan(actions);
+    if (ladder.excess_bytes() > 0) plan_by<DecayedMass>(view, ladder, actions);
+  }
+};
+
+// The same with a forecast that was learned of the model, where there is one.
+class LearnedLadderPolicy final : public PricedLadderPolicy {
+ public:
+  std::string_view name() const override { return "ladder-learned"; }
+
+  void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
+    if (view.network == nullptr) return PricedLadderPolicy::plan(view, actions);
+    PricedLadder ladder(view);
+    if (ladder.excess_bytes() > 0) plan_by<LearnedForecast>(view, ladder, actions);
   }
 };
 
@@ -237,6 +254,11 @@ class PricedLadderPolicy final : public KvPolicy {
 
 const KvPolicy& priced_ladder_policy() {
   static const PricedLadderPolicy policy;
+  return policy;
+}
+
+const KvPolicy& learned_ladder_policy() {
+  static const LearnedLadderPolicy policy;
   return policy;
 }
 

@@ -8,7 +8,7 @@ namespace kvasir::kv {
 std::span<const KvPolicy* const> policies() {
   static const auto all = [] {
     std::vector<const KvPolicy*> list = {&ladder_policy(), &pooled_ladder_policy(), &priced_ladder_policy(),
-                                         &uniform_policy()};
+                                         &learned_ladder_policy(), &uniform_policy()};
     for (const auto& more : {fixed_format_policies(), drop_policies()}) {
       list.insert(list.end(), more.begin(), more.end());
     }

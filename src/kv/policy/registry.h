@@ -16,6 +16,7 @@ const KvPolicy& uniform_policy();
 const KvPolicy& ladder_policy();
 const KvPolicy& pooled_ladder_policy();
 const KvPolicy& priced_ladder_policy();
+const KvPolicy& learned_ladder_policy();
 std::span<const KvPolicy* const> fixed_format_policies();
 std::span<const KvPolicy* const> drop_policies();
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace kvasir::sampling {
+namespace kvasir {
 
 // ln x for a normal x > 0, relative error below 1e-15.
 // x = 2^n m with m from 0.70 to 1.41; ln m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172, by its Taylor polynomial.
@@ -24,4 +24,4 @@ constexpr double portable_log(double x) {
   return n * kLn2High + (f - (s * (f - 2.0 * square * tail) - n * kLn2Low));
 }
 
-}  // namespace kvasir::sampling
+}  // namespace kvasir

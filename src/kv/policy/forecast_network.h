@@ -1,0 +1,26 @@
+// What a model's later attention to a block depends on, learned from texts that it has read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace kvasir::kv {
+
+// One hidden layer of rectified units over numbers of a block, each head with biases of its own. Its output is the logarithm of
+// the attention that the block will get, in means of its head.
+struct ForecastNetwork {
+  static constexpr std::size_t kNumInputs = 7, kNumHidden = 16;
+  using Hidden = std::array<float, kNumHidden>;
+
+  std::array<Hidden, kNumInputs> input_weights{};
+  std::vector<Hidden> hidden_biases;  // by cell of a block
+  Hidden output_weights{};
+  std::vector<float> output_biases;  // by cell of a block
+
+  // Of a block of this cell, with its inputs as LearnedForecast has them; between kLeast and kMost.
+  float log_of_attention(std::size_t cell, const std::array<float, kNumInputs>& inputs) const;
+  static constexpr float kLeast = -12.0f, kMost = 6.0f;
+};
+
+}  // namespace kvasir::kv
