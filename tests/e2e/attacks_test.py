@@ -189,7 +189,8 @@ class Attacks(CommandLineTest):
         code = process.wait(TIME_LIMIT_S)
         said = process.stderr.read().decode()
         self.assertIn(code, (DONE, MACHINE), said)
-        self.assertTrue(code == DONE or "kvasir: out of memory" in said, said)
+        # A call whose end found no memory is not waited for: the server stops by its own limit, and says so.
+        self.assertTrue(code == DONE or "kvasir: out of memory" in said or "did not end within 15 s of being cancelled" in said, said)
 
     def test_grpc_without_memory_to_start_is_refused(self):
         process = self.serve()
