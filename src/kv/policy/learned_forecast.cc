@@ -15,6 +15,8 @@ enum Input : std::size_t { kAttention, kAge, kDistinctnessRank, kLongestValue, k
 constexpr float kLeastShareOfMean = 1e-4f;
 constexpr float kLeastMean = 1e-9f;
 constexpr float kMagnitudesPerDoubling = 8.0f;
+// Of the chance that DecayedMass gives: what is learned of attention finds many blocks that are asked for.
+constexpr float kShareOfAsked = 0.3f;
 
 float log_of(float value) { return static_cast<float>(portable_log(value)); }
 
@@ -33,6 +35,7 @@ LearnedForecast::LearnedForecast(const PolicyView& view)
 
 void LearnedForecast::forecast(std::int32_t cell, BlockForecast& forecast) {
   mass_.forecast(cell, forecast);
+  for (float& chance : forecast.asked) chance *= kShareOfAsked;
   const std::span<const float> scores = view_.scores->scores(cell);
   const std::span<const float> statistics = view_.scores->statistics(cell);
   const std::size_t num_blocks = of_places_.size();

@@ -11,7 +11,7 @@
 
 namespace kvasir::kv {
 
-// It needs no other memory than DecayedMass, whose chances of being asked it takes. Inputs of a block: its remembered attention
+// It needs no other memory than DecayedMass. A block's chance of being asked is a share of that one's. Inputs of a block: its remembered attention
 // and its longest value beside the head's means, the mean itself, how much of a long memory was filled since, its age, its
 // place, and the rank of its keys' distinctness. Amounts are logarithms.
 //
