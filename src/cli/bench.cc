@@ -204,7 +204,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   std::vector<eval::WorkloadItem> items;
   if (!options.workload.empty()) {
     KVASIR_TRY(const std::string lines, read_input_file(options.workload));
-    KVASIR_TRY(items, eval::parse_workload(*session.engine, lines));
+    KVASIR_TRY(items, eval::parse_workload(*session.engine, lines, options.workload));
   }
   BenchReport report;
   KVASIR_TRY(report.limits, measure_limits(globals.threads));
@@ -392,7 +392,8 @@ void add_bench(CLI::App& app, Context& context) {
                    "Greedy answers to the prompts of a file instead: JSON lines {prompt or messages, max_tokens}, a result for each --batch");
   verb->add_option("--replay-accept", options->replay_accept,
                    "Guess the answers themselves, each token right with this probability: what a drafter as good would bring")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0))
+      ->check(CLI::Validator([](const std::string& text) { return text.find_first_of("nN") == text.npos ? "" : "takes a number from 0 to 1"; }, ""));
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

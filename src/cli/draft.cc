@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -20,6 +22,7 @@
 #include "cli/prompt.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "engine/draft_heads.h"
 #include "eval/draft_training.h"
 #include "eval/workload.h"
 #include "io/draft_file.h"
@@ -29,7 +32,7 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::int32_t kContextTokens = 2048;
+constexpr std::int32_t kMostAnswerTokens = 1024;
 constexpr double kMostBelow = 0.03;  // that acceptance may be below the file's
 
 struct DraftOptions {
@@ -43,7 +46,7 @@ struct DraftOptions {
 
 Result<ModelSession> open_for_drafts(const std::string& model, const GlobalOptions& globals, Interruption& interruption) {
   constexpr std::int32_t kStreams = 32;
-  const EngineOptions options = {.ctx_tokens = kContextTokens, .max_num_seqs = kStreams, .no_prefix_cache = true};
+  const EngineOptions options = {.max_num_seqs = kStreams, .no_prefix_cache = true};
   KVASIR_TRY(EngineConfig config, make_engine_config(options, globals));
   return open_text_session(model, std::move(config), globals, &interruption.signals());
 }
@@ -52,10 +55,17 @@ Result<std::vector<eval::Prompt>> prompts_of(const Engine& engine, const std::st
   std::vector<eval::Prompt> prompts;
   if (path.empty()) return prompts;
   KVASIR_TRY(const std::string lines, read_input_file(path));
-  KVASIR_TRY(std::vector<eval::WorkloadItem> items, eval::parse_workload(engine, lines));
+  KVASIR_TRY(std::vector<eval::WorkloadItem> items, eval::parse_workload(engine, lines, path));
   const std::int32_t most = engine.model_info().max_model_len_tokens / 2;
   for (eval::WorkloadItem& item : items) {
     if (std::ssize(item.prompt_token_ids) <= most) prompts.push_back(std::move(item.prompt_token_ids));
+  }
+  if (prompts.size() < items.size()) {
+    say(fmt::format("kvasir: {}: {} of {} prompts are left out, they have more than {} tokens", printable_line(path),
+                    items.size() - prompts.size(), items.size(), most));
+  }
+  if (prompts.empty()) {
+    return make_error(ErrorKind::kUnmet, fmt::format("{}: no prompt has at most {} tokens", printable_line(path), most), "prompts");
   }
   return prompts;
 }
@@ -85,11 +95,20 @@ void write_file(JsonWriter& json, const io::DraftFile& file) {
   json.member("depth", std::ssize(file.acceptance)).member("bytes", file.table_bytes()).member("trained_on", file.trained_on);
 }
 
+// A file that is there is replaced where it is a draft file, and nothing else is.
+Status check_output(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !io::read_draft_file(path)) {
+    return make_error(ErrorKind::kUsage, fmt::format("{}: it is there and is no draft file, so it stays", printable_line(path)), "out");
+  }
+  return can_replace_text_file(path);
+}
+
 Result<int> train(const DraftOptions& options, const GlobalOptions& globals) {
   Interruption interruption;
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   const std::string path = options.path.empty() ? io::draft_file_path(model) : options.path;
-  KVASIR_CHECKED(can_replace_text_file(path));
+  KVASIR_CHECKED(check_output(path));
   KVASIR_TRY(const ModelSession session, open_for_drafts(options.model, globals, interruption));
   KVASIR_TRY(const auto prompts, prompts_of(*session.engine, options.prompts));
   ProgressReporter progress({.quiet = globals.quiet});
@@ -177,7 +196,7 @@ int print_check(const DraftReport& report, const GlobalOptions& globals) {
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object();
   write_file(json, report.file);
-  json.member("matches", report.matches);
+  json.member("matches", report.matches).member("as_good", exit_code == kExitDone);
   write_shares(json, "acceptance", report.check.acceptance);
   write_shares(json, "expected", report.file.acceptance);
   json.member("tokens", report.check.num_tokens).member("tokens_per_step", report.check.tokens_per_step());
@@ -186,11 +205,23 @@ int print_check(const DraftReport& report, const GlobalOptions& globals) {
   return print_document(std::move(out), exit_code);
 }
 
+// As the engine finds it.
+Result<io::DraftFile> file_to_check(const DraftOptions& options, const std::string& model) {
+  if (!options.path.empty()) return io::read_draft_file(options.path);
+  const std::string beside = io::draft_file_path(model);
+  std::error_code ignored;
+  if (std::filesystem::exists(beside, ignored)) return io::read_draft_file(beside);
+  KVASIR_TRY(auto own, find_built_in_draft(model));
+  if (own) return *std::move(own);
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: there is no such file; kvasir draft train {} makes it", printable_line(beside),
+                                                     printable_line(options.model)), "draft-heads");
+}
+
 Result<int> check(const DraftOptions& options, const GlobalOptions& globals) {
   Interruption interruption;
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   DraftReport report;
-  KVASIR_TRY(report.file, io::read_draft_file(options.path.empty() ? io::draft_file_path(model) : options.path));
+  KVASIR_TRY(report.file, file_to_check(options, model));
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
   report.matches = fingerprint == report.file.base_fingerprint;
   KVASIR_TRY(const ModelSession session, open_for_drafts(options.model, globals, interruption));
@@ -219,7 +250,7 @@ void add_train(CLI::App& draft, Context& context) {
   verb->add_option("--tokens", options->num_tokens, "How many the model writes, about")
       ->transform(whole_number(std::int64_t{1000}, std::int64_t{1} << 28))
       ->capture_default_str();
-  verb->add_option("--answer-tokens", options->answer_tokens, "Of an answer, at most")->transform(whole_number(8, kContextTokens / 2))->capture_default_str();
+  verb->add_option("--answer-tokens", options->answer_tokens, "Of an answer, at most")->transform(whole_number(8, kMostAnswerTokens))->capture_default_str();
   verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();
   verb->add_option("--out", options->path, "The file to write (default: MODEL.draft beside the model, where it is found)");
   on_chosen(*verb, context, [options, &context] { return train(*options, context.options); });
@@ -233,7 +264,7 @@ void add_check(CLI::App& draft, Context& context) {
   verb->add_option("--draft-heads", options->path, "The file (default: the one beside the model)");
   verb->add_option("--file", options->prompts, "JSON lines {prompt} or {messages} instead of the file's held-out prompts");
   verb->add_option("--tokens", options->answer_tokens, "Of an answer, at most (0: as the file has it)")
-      ->transform(whole_number(0, kContextTokens / 2))
+      ->transform(whole_number(0, kMostAnswerTokens))
       ->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return check(*options, context.options); });
 }

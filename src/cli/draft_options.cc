@@ -33,6 +33,7 @@ std::vector<std::string_view> names_in(std::string_view list) {
 std::string check_drafters(const std::string& text) {
   if (text == "auto" || text == "off") return {};
   for (const std::string_view name : names_in(text)) {
+    if (name == "auto" || name == "off") return fmt::format("takes {} alone, not in a list", name);
     if (std::ranges::find(kDrafterNames, name) != kDrafterNames.end()) continue;
     std::vector<std::string_view> known(kDrafterNames.begin(), kDrafterNames.end());
     known.insert(known.end(), {"auto", "off"});

@@ -29,18 +29,6 @@ std::string heads_path_of(const EngineConfig& config) {
   return std::filesystem::exists(beside, ignored) ? beside : std::string();
 }
 
-// The program's own file of this very model; nothing: it has none.
-Result<std::optional<io::DraftFile>> find_built_in(const EngineConfig& config) {
-  if (built_in_heads().empty()) return std::nullopt;
-  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(config.model_path));
-  for (const std::span<const std::byte> bytes : built_in_heads()) {
-    auto file = io::parse_draft_file(bytes, "built-in draft file");
-    CHECK(file.has_value());
-    if (file->base_fingerprint == fingerprint) return *std::move(file);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::uint64_t tokens_hash(const text::Tokenizer* tokenizer) {
@@ -63,13 +51,24 @@ Result<spec::NgramTable> table_of(const io::DraftFile& file, std::int32_t vocab_
   return spec::NgramTable::of_words(file.order, file.words, vocab_size);
 }
 
+Result<std::optional<io::DraftFile>> find_built_in_draft(const std::string& model_path) {
+  if (built_in_heads().empty()) return std::nullopt;
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
+  for (const std::span<const std::byte> bytes : built_in_heads()) {
+    auto file = io::parse_draft_file(bytes, "built-in draft file");
+    CHECK(file.has_value());
+    if (file->base_fingerprint == fingerprint) return *std::move(file);
+  }
+  return std::nullopt;
+}
+
 Result<std::shared_ptr<const spec::NgramTable>> load_draft_heads(const EngineConfig& config, std::int32_t vocab_size,
                                                                  const text::Tokenizer* tokenizer) {
   if (!wants_heads(config)) return nullptr;
   const std::string path = heads_path_of(config);
   std::optional<io::DraftFile> found;
   if (path.empty()) {
-    KVASIR_TRY(found, find_built_in(config));
+    KVASIR_TRY(found, find_built_in_draft(config.model_path));
     if (!found) return nullptr;
   } else {
     KVASIR_TRY(found, io::read_draft_file(path));

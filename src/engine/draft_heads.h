@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "io/draft_file.h"
 #include "kvasir/engine.h"
@@ -22,6 +24,8 @@ Result<spec::NgramTable> table_of(const io::DraftFile& file, std::int32_t vocab_
 // Errors: as table_of(); that the named file cannot be read.
 Result<std::shared_ptr<const spec::NgramTable>> load_draft_heads(const EngineConfig& config, std::int32_t vocab_size,
                                                                  const text::Tokenizer* tokenizer);
+// The program's own file of this very model; nothing: it has none. Errors: as io::model_fingerprint().
+Result<std::optional<io::DraftFile>> find_built_in_draft(const std::string& model_path);
 // Bytes that load_draft_heads() will take.
 std::int64_t draft_heads_bytes(const EngineConfig& config);
 

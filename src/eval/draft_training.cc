@@ -146,7 +146,8 @@ Result<io::DraftFile> train_draft(Engine& engine, std::span<const Prompt> prompt
     std::ranges::move(own, std::back_inserter(all));
   }
   if (all.size() < kLeastPrompts) {
-    return make_error(ErrorKind::kUsage, fmt::format("prompts: at least {} are needed, there are {}", kLeastPrompts, all.size()),
+    return make_error(ErrorKind::kUsage, fmt::format("prompts: at least {} are needed, there are {}{}", kLeastPrompts, all.size(),
+                                                     encode ? " with the model's own" : ", and the model has no chat template to write its own"),
                       "prompts");
   }
   std::vector<Prompt> held_out = hold_out(all);

@@ -7,14 +7,16 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace kvasir::eval {
 namespace {
 
 constexpr std::int64_t kMostMaxTokens = 1 << 24;
 
-Result<WorkloadItem> parse_item(const Engine& engine, simdjson::dom::parser& parser, std::string_view line, std::size_t number) {
+Result<WorkloadItem> parse_item(const Engine& engine, simdjson::dom::parser& parser, std::string_view line, std::string_view place) {
   const auto bad = [&](std::string_view what) {
-    return make_error(ErrorKind::kBadFile, fmt::format("workload: line {}: {}", number, what), "workload");
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", place, what), "workload");
   };
   simdjson::dom::element element, messages;
   std::string_view prompt;
@@ -31,7 +33,8 @@ Result<WorkloadItem> parse_item(const Engine& engine, simdjson::dom::parser& par
   }
   if (item.prompt_token_ids.empty()) return bad("its prompt has no tokens");
   std::int64_t max_tokens = 0;
-  if (element["max_tokens"].get_int64().get(max_tokens) == simdjson::SUCCESS) {
+  if (simdjson::dom::element given; element["max_tokens"].get(given) == simdjson::SUCCESS) {
+    if (given.get_int64().get(max_tokens) != simdjson::SUCCESS) return bad("max_tokens is no whole number");
     if (max_tokens < 1 || max_tokens > kMostMaxTokens) {
       return bad(fmt::format("max_tokens is 1 to {}, not {}", kMostMaxTokens, max_tokens));
     }
@@ -43,7 +46,7 @@ Result<WorkloadItem> parse_item(const Engine& engine, simdjson::dom::parser& par
 
 }  // namespace
 
-Result<std::vector<WorkloadItem>> parse_workload(const Engine& engine, std::string_view lines) {
+Result<std::vector<WorkloadItem>> parse_workload(const Engine& engine, std::string_view lines, std::string_view name) {
   simdjson::dom::parser parser;
   std::vector<WorkloadItem> items;
   std::size_t number = 0;
@@ -53,10 +56,10 @@ Result<std::vector<WorkloadItem>> parse_workload(const Engine& engine, std::stri
     lines.remove_prefix(std::min(end + 1, lines.size()));
     ++number;
     if (line.find_first_not_of(" \r\t") == line.npos) continue;
-    KVASIR_TRY(WorkloadItem item, parse_item(engine, parser, line, number));
+    KVASIR_TRY(WorkloadItem item, parse_item(engine, parser, line, fmt::format("{}: line {}", printable_line(name), number)));
     items.push_back(std::move(item));
   }
-  if (items.empty()) return make_error(ErrorKind::kBadFile, "workload: the file has no prompts", "workload");
+  if (items.empty()) return make_error(ErrorKind::kBadFile, fmt::format("{}: it has no prompts", printable_line(name)), "workload");
   return items;
 }
 

@@ -18,6 +18,7 @@ struct WorkloadItem {
 
 // JSON lines {"prompt": text} or {"messages": [...]}, with "max_tokens" and "seed" where one likes; other members are
 // skipped. Errors: kBadFile naming the line; as Engine::encode() and encode_chat().
-Result<std::vector<WorkloadItem>> parse_workload(const Engine& engine, std::string_view lines);
+// `name`: of the file, for errors.
+Result<std::vector<WorkloadItem>> parse_workload(const Engine& engine, std::string_view lines, std::string_view name);
 
 }  // namespace kvasir::eval
