@@ -78,6 +78,16 @@ void DraftGate::observe(std::int32_t num_streams, std::int32_t num_guesses, std:
   if (++num_judged_ == kJudgedSteps) judge();
 }
 
+// By the cheapest rows that a step may have more, and with a margin: rows are learned.
+double DraftGate::least_survival(std::int32_t num_streams) const {
+  constexpr double kMargin = 0.7;
+  double least = num_streams;
+  for (std::int32_t rows = 1; rows <= RowCosts::kMaxGuesses; ++rows) {
+    least = std::min(least, num_streams * (costs_.ratio(num_streams, rows) - 1.0) / rows);
+  }
+  return kMargin * least;
+}
+
 double DraftGate::least_worth() const { return depth_ == Depth::kAwake ? kLeastWorthAwake : kLeastWorthDozing; }
 
 // Out of a sleep it dozes first.

@@ -39,6 +39,9 @@ class DraftGate {
   };
   const Times& times() const { return times_; }
 
+  // Guesses that are less likely than this to survive do not pay beside so many streams. Above 1: none does.
+  double least_survival(std::int32_t num_streams) const;
+
   bool is_asleep() const { return depth_ == Depth::kAsleep; }
   const RowCosts& costs() const { return costs_; }
 

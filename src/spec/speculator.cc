@@ -125,7 +125,7 @@ void Speculator::make_draft(Guessed& sequence) {
     }
     if (token == kNoToken) break;
     chance = survive(sequence, origin, chance);
-    if (chance < kLeastSurvival) break;
+    if (chance < least_survival_) break;
     sequence.draft.push_back(token);
     sequence.origins.push_back(origin);
     sequence.survival.push_back(chance);
@@ -138,7 +138,7 @@ void Speculator::replay(Guessed& sequence) const {
   for (std::size_t i = sequence.num_generated; i < sequence.replayed.size(); ++i) {
     if (std::cmp_equal(sequence.draft.size(), config_.max_guesses)) break;
     chance = survive(sequence, origin, chance);
-    if (chance < kLeastSurvival) break;
+    if (chance < least_survival_) break;
     sequence.draft.push_back(sequence.replayed[i]);
     sequence.origins.push_back(origin);
     sequence.survival.push_back(chance);
@@ -159,7 +159,7 @@ void Speculator::ask_model(Guessed& sequence) const {
   for (std::int32_t depth = 0; depth < config_.max_guesses; ++depth) {
     const Origin origin = of_model(depth);
     chance = survive(sequence, origin, chance);
-    if (chance < kLeastSurvival) break;
+    if (chance < least_survival_) break;
     sequence.origins.push_back(origin);
     sequence.survival.push_back(chance);
   }
@@ -174,13 +174,15 @@ double Speculator::num_expected(SequenceId id, std::int32_t num_guesses) const {
 std::span<const Speculator::Draft> Speculator::propose(std::span<const SequenceId> streams, bool may_ask_model) {
   drafts_.clear();
   chances_.resize(streams.size());
-  if (std::ssize(streams) > RowCosts::kMaxStreams) return drafts_;
+  if (streams.empty() || std::ssize(streams) > RowCosts::kMaxStreams) return drafts_;
+  least_survival_ = std::max(kLeastSurvival, gate_.least_survival(static_cast<std::int32_t>(streams.size())));
+  const bool may_pay = least_survival_ < 1.0;
   for (std::size_t i = 0; i < streams.size(); ++i) {
     DraftGate::Stream& stream = chances_[i];
     stream.survival.clear();
     stream.needs_passes = false;
     const auto found = sequences_.find(streams[i]);
-    if (found == sequences_.end() || gate_.is_asleep()) continue;
+    if (found == sequences_.end() || gate_.is_asleep() || !may_pay) continue;
     Guessed& sequence = found->second;
     sequence.draft.clear();
     sequence.origins.clear();

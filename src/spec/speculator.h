@@ -130,6 +130,7 @@ class Speculator {
   std::map<SequenceId, Guessed> sequences_;
   std::vector<DraftGate::Stream> chances_;  // of propose(), kept for their memory
   std::vector<Draft> drafts_;
+  double least_survival_ = 0.0;   // of guesses in this step
   std::vector<TokenId> matched_;  // of make_draft(), kept for its memory
   std::vector<TokenId> ending_;
 };
