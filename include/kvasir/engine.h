@@ -108,7 +108,7 @@ struct EngineConfig {
   // log-probabilities are the same bits.
   bool speculates = false;
   std::int32_t max_draft_tokens = 15;  // guesses of a sequence in a step, at most; 1 to 15
-  // What guesses may come from beside a draft model: the text so far, answers that have ended, and a file of
+  // Guesses may come from these beside a draft model: the text so far, answers that have ended, and a file of
   // `kvasir draft train`.
   bool drafts_from_text = true, drafts_from_answers = true, drafts_from_heads = true;
   // That file. Empty: the one beside the model's, or the program's own for it, where there is one.

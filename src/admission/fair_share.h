@@ -62,7 +62,7 @@ class FairShare {
 
   // The shares within a tenant's: of its requests' adapters, the model as it is among them.
   static FairShare& adapters_of(Account& account);
-  // What an account has had beyond the least served one with something unfinished.
+  // The excess of an account over the least served one with something unfinished.
   double lead_tokens(const Account& account) const;
 
   // One more sequence of the tenant; the account stays where it is until its last one has left.

@@ -82,7 +82,7 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
   return print_document(std::move(out), kExitDone);
 }
 
-// What was learned of the same model stays.
+// A forecast that was learned of the same model stays.
 void keep_forecast(const std::string& path, io::KvCalibration& calibration) {
   const auto earlier = io::read_kv_calibration(path);
   if (!earlier || !*earlier || (*earlier)->model != calibration.model) return;

@@ -19,7 +19,7 @@ std::uint64_t tokens_hash(const text::Tokenizer* tokenizer);
 // The file's table, for a model of so many tokens. kBadFile: it is of other tokens, or broken.
 Result<spec::NgramTable> table_of(const io::DraftFile& file, std::int32_t vocab_size, const text::Tokenizer* tokenizer);
 
-// What the engine is to guess by: the configuration's file, else the one beside the model, else the program's own of this
+// The table that the engine is to guess by: the configuration's file, else the one beside the model, else the program's own of this
 // very model. Null: it guesses nothing, or there is none.
 // Errors: as table_of(); that the named file cannot be read.
 Result<std::shared_ptr<const spec::NgramTable>> load_draft_heads(const EngineConfig& config, std::int32_t vocab_size,

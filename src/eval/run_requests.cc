@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{50};
 
-// What the engine's thread leaves for the one that waits.
+// The engine's thread leaves its news here for the one that waits.
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;

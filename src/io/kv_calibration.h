@@ -17,7 +17,7 @@ struct KvCalibration {
   // How much the model suffers when attention to a KV head is wrong, for each head of the layers without a
   // window. The mean is 1. Empty: not measured.
   std::vector<double> head_weights = {};
-  // What later attention depends on: kv::ForecastNetwork's numbers, those of units behind each other. Empty: not learned.
+  // The forecast of later attention: kv::ForecastNetwork's numbers, those of units behind each other. Empty: not learned.
   std::vector<double> forecast_input_weights = {}, forecast_hidden_biases = {}, forecast_output_weights = {}, forecast_output_biases = {};
 };
 

@@ -33,7 +33,7 @@ class DraftGate {
 
   void forget_bases() { costs_.forget_bases(); }
 
-  // Of steps with guesses, since the times without are known.
+  // Sums over steps with guesses, since the times without are known.
   struct Times {
     double expected_ms = 0.0, ms = 0.0;
   };

@@ -87,6 +87,16 @@ Speculator::Matched Speculator::find_match(const Guessed& sequence) const {
   return own.match.length > 0 && first(own) >= first(other) ? own : other;
 }
 
+// False: a guess of this origin behind those of the draft is too unlikely to survive.
+bool Speculator::extend(Guessed& sequence, Origin origin) const {
+  const double before = sequence.survival.empty() ? 1.0 : sequence.survival.back();
+  const double chance = survive(sequence, origin, before);
+  if (chance < least_survival_) return false;
+  sequence.origins.push_back(origin);
+  sequence.survival.push_back(chance);
+  return true;
+}
+
 // Follows the match while nothing that was learned beforehand is surer.
 void Speculator::make_draft(Guessed& sequence) {
   const auto [matching, match] = find_match(sequence);
@@ -101,7 +111,6 @@ void Speculator::make_draft(Guessed& sequence) {
     const std::span<const TokenId> last = text.last(std::min(text.size(), static_cast<std::size_t>(config_.heads->order())));
     ending_.assign(last.begin(), last.end());
   }
-  double chance = 1.0;
   bool follows = true;
   for (std::size_t depth = 0; std::cmp_less(depth, config_.max_guesses); ++depth) {
     TokenId token = kNoToken;
@@ -124,24 +133,17 @@ void Speculator::make_draft(Guessed& sequence) {
       ending_.push_back(token);
     }
     if (token == kNoToken) break;
-    chance = survive(sequence, origin, chance);
-    if (chance < least_survival_) break;
+    if (!extend(sequence, origin)) break;
     sequence.draft.push_back(token);
-    sequence.origins.push_back(origin);
-    sequence.survival.push_back(chance);
   }
 }
 
 void Speculator::replay(Guessed& sequence) const {
   const Origin origin = {Source::kReplay, {.bucket = 0, .typical = 0.8}};
-  double chance = 1.0;
   for (std::size_t i = sequence.num_generated; i < sequence.replayed.size(); ++i) {
     if (std::cmp_equal(sequence.draft.size(), config_.max_guesses)) break;
-    chance = survive(sequence, origin, chance);
-    if (chance < least_survival_) break;
+    if (!extend(sequence, origin)) break;
     sequence.draft.push_back(sequence.replayed[i]);
-    sequence.origins.push_back(origin);
-    sequence.survival.push_back(chance);
   }
 }
 
@@ -155,13 +157,7 @@ void Speculator::ask_model(Guessed& sequence) const {
   sequence.draft.clear();
   sequence.origins.clear();
   sequence.survival.clear();
-  double chance = 1.0;
-  for (std::int32_t depth = 0; depth < config_.max_guesses; ++depth) {
-    const Origin origin = of_model(depth);
-    chance = survive(sequence, origin, chance);
-    if (chance < least_survival_) break;
-    sequence.origins.push_back(origin);
-    sequence.survival.push_back(chance);
+  for (std::int32_t depth = 0; depth < config_.max_guesses && extend(sequence, of_model(depth)); ++depth) {
   }
 }
 

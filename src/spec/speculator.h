@@ -103,6 +103,7 @@ class Speculator {
 
   void keep(Guessed& sequence, std::span<const TokenId> tokens);
   Matched find_match(const Guessed& sequence) const;
+  bool extend(Guessed& sequence, Origin origin) const;
   void make_draft(Guessed& sequence);
   void replay(Guessed& sequence) const;
   bool prefers_model(const Guessed& sequence) const;
@@ -112,7 +113,7 @@ class Speculator {
     constexpr double kShare = 0.6;
     return {Source::kModel, {.bucket = Grade::of_match(1 + depth).bucket, .typical = kShare}};
   }
-  // Of a guess behind others that survive with `before`.
+  // The survival of a guess behind others that survive with `before`.
   double survive(const Guessed& sequence, Origin origin, double before) const {
     return survival_.at(static_cast<std::size_t>(origin.source)).after(before, estimate(sequence, origin));
   }

@@ -11,7 +11,7 @@ namespace kvasir::spec {
 // Thread safety: none.
 class Survival {
  public:
-  // Of a guess behind a chain that survives with `before`, when its own estimate is this.
+  // The survival of a guess behind a chain that survives with `before`, when its own estimate is this.
   double after(double before, double estimate) const;
   // A guess that was expected to survive so likely did, or did not.
   void observe(double survival, bool is_right);

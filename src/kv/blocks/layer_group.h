@@ -25,7 +25,7 @@ struct LayerGroup {
   std::int32_t head_dim = 64;        // of its keys and values
   // By cell: how much the model suffers when attention to it is wrong, the mean being 1. Empty: all alike.
   std::vector<float> cell_weights = {};
-  // Of later attention, for that many cells. Null: nothing was learned.
+  // The forecast of later attention, for that many cells. Null: nothing was learned.
   std::shared_ptr<const ForecastNetwork> network = nullptr;
 
   bool is_full() const { return window_tokens == 0; }

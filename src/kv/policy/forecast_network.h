@@ -1,4 +1,4 @@
-// What a model's later attention to a block depends on, learned from texts that it has read.
+// A model's later attention to a block, by what was learned from texts that it has read.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct ForecastNetwork {
   Hidden output_weights{};
   std::vector<float> output_biases;  // by cell of a block
 
-  // Of a block of this cell, with its inputs as LearnedForecast has them; between kLeast and kMost.
+  // The output for a block of this cell, with its inputs as LearnedForecast has them; between kLeast and kMost.
   float log_of_attention(std::size_t cell, const std::array<float, kNumInputs>& inputs) const;
   static constexpr float kLeast = -12.0f, kMost = 6.0f;
 };

@@ -15,7 +15,7 @@ enum Input : std::size_t { kAttention, kAge, kDistinctnessRank, kLongestValue, k
 constexpr float kLeastShareOfMean = 1e-4f;
 constexpr float kLeastMean = 1e-9f;
 constexpr float kMagnitudesPerDoubling = 8.0f;
-// Of the chance that DecayedMass gives: what is learned of attention finds many blocks that are asked for.
+// The share that counts of the chance that DecayedMass gives: what is learned of attention finds many blocks that are asked for.
 constexpr float kShareOfAsked = 0.3f;
 
 float log_of(float value) { return static_cast<float>(portable_log(value)); }
