@@ -64,7 +64,7 @@ def main():
             write_adapter(pathlib.Path(folder, f"a{i}"), vars(arguments), arguments.rank, i)
             words += ["--lora", f"a{i}={folder}/a{i}"]
         server = subprocess.Popen([KVASIR, "serve", arguments.model, "--port", "0", "--speculate", "off", "--max-num-seqs",
-                                   str(arguments.adapters), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                                   str(2 * arguments.adapters), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             port = next(int(found[1]) for line in server.stdout if (found := re.search(rb"http://[^ :]+:(\d+)", line)))
             adapters = [f"a{i}" for i in range(arguments.adapters)]

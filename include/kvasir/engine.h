@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvasir/adapter_type.h"
 #include "kvasir/engine_snapshot.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
@@ -118,6 +119,8 @@ struct EngineConfig {
   DraftRule draft_rule = DraftRule::kMatch;
   // Adapters (LoRA) that requests may name from the start.
   std::vector<AdapterConfig> adapters = {};
+  // Of all adapters.
+  AdapterType adapter_type = AdapterType::kF16;
   // Adapters may take so much, those from the start and the floats of one that is read included. 0: no others can be
   // loaded.
   std::int64_t adapter_memory_bytes = 0;

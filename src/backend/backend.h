@@ -15,6 +15,7 @@
 #include "base/aligned_buffer.h"
 #include "kernels/table.h"
 #include "kv/cells/attention_scores.h"
+#include "kvasir/adapter_type.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 
@@ -34,6 +35,7 @@ enum class MatrixUse : std::uint8_t {
   kArgmaxHead,  // of head() with argmax_of, of which it reads half
   kExperts,     // of ExpertMlpOp: equal ranges of rows, each a whole number of kernels::kRowsPerGroup
   kAdapter,     // of make_adapter()
+  kByteAdapter, // of make_adapter(), rows of floats that are kept in bytes
 };
 
 struct PackedSize {
@@ -217,8 +219,8 @@ class Backend {
   virtual Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) = 0;
   // Once the matrices of the experts are made.
   virtual Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) = 0;
-  // Adapters will be made, which read inputs as floats. Before make_activation().
-  virtual void expect_adapters() {}
+  // Adapters of that type will be made, which read inputs as floats. Before make_activation().
+  virtual void expect_adapters(AdapterType) {}
   // Adds to the products of matmul() and matmul_add() for the rows of slices that name it. The numbers are copied. It may
   // be called on another thread than the ops, which may run meanwhile; one call at a time.
   // Errors: kUnmet for a device that runs none, kBadFile (a number that the device cannot hold), kMachine (memory).

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/spin_pause.h"
 
 namespace kvasir {
 namespace {
@@ -18,14 +19,6 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerClockRead = 32;
 constexpr std::int64_t kChunksPerRange = 64;
 constexpr std::int64_t kClosed = std::numeric_limits<std::int32_t>::max();  // a cursor's: no task is left
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 constexpr std::uint64_t tagged(std::uint32_t operation, std::int64_t next) {
   return std::uint64_t{operation} << 32 | static_cast<std::uint32_t>(next);
@@ -72,7 +65,7 @@ void ThreadPool::prefetch_expected(int worker) {
   ExpectedReads& expected = expected_[static_cast<std::size_t>(worker)];
   const std::byte* next = expected.next.load(std::memory_order_acquire);
   const std::byte* const end = expected.end.load(std::memory_order_relaxed);
-  if (next == nullptr || next >= end) return pause();
+  if (next == nullptr || next >= end) return spin_pause();
   constexpr std::ptrdiff_t kLine = 64, kLines = 4;
   for (int i = 0; i < kLines; ++i) __builtin_prefetch(next + i * kLine, 0, 2);
   expected.next.compare_exchange_strong(next, next + kLines * kLine, std::memory_order_relaxed);

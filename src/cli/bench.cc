@@ -82,6 +82,18 @@ std::vector<BenchmarkCase> cases_of(const BenchOptions& options) {
   return cases;
 }
 
+// Each case again behind itself, with the adapters.
+std::vector<BenchmarkCase> with_adapters(const std::vector<BenchmarkCase>& cases, const std::vector<AdapterConfig>& adapters) {
+  if (adapters.empty()) return cases;
+  std::vector<BenchmarkCase> both;
+  for (const BenchmarkCase& test : cases) {
+    both.push_back(test);
+    both.push_back(test);
+    for (const AdapterConfig& adapter : adapters) both.back().adapters.push_back(adapter.name);
+  }
+  return both;
+}
+
 // Just the room that the largest case takes.
 Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::vector<BenchmarkCase>& cases,
                                        const GlobalOptions& globals) {
@@ -112,10 +124,16 @@ double kv_bytes_behind(const ModelInfo& model, double num_tokens, double kept_sh
   return bytes;
 }
 
-// The bytes that a step of generation reads: all weights but the skipped part of the head, and every stream's
-// keys and values, as they are half way.
-double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model) {
-  const double weights = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
+// The bytes that a step of generation reads: all weights but the skipped part of the head, its adapters', and every
+// stream's keys and values, as they are half way.
+double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const Engine& engine) {
+  const ModelInfo model = engine.model_info();
+  const EngineStats stats = engine.stats();
+  double weights = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
+  if (!test.adapters.empty()) {
+    const auto num_used = std::min<std::size_t>(test.adapters.size(), static_cast<std::size_t>(test.batch));
+    weights += static_cast<double>(stats.adapter_bytes) * static_cast<double>(num_used) / static_cast<double>(test.adapters.size());
+  }
   return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
 }
 
@@ -187,7 +205,7 @@ std::string beyond_context(const std::vector<BenchmarkCase>& cases, const Engine
 
 Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals,
                             Interruption& interruption) {
-  const std::vector<BenchmarkCase> cases = cases_of(options);
+  std::vector<BenchmarkCase> cases = cases_of(options);
   if (cases.empty()) {
     return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure",
                       "prompt");
@@ -196,6 +214,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     return make_error(ErrorKind::kUsage, "--replay-accept: nothing is guessed, as --speculate has no auto", "replay-accept");
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
+  cases = with_adapters(cases, config.adapters);
   auto opened = open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log);
   if (!opened && opened.error().param == "ctx") {
     return make_error(ErrorKind::kUnmet, beyond_context(cases, config, opened.error().message));
@@ -230,7 +249,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
       report.results.push_back({test, std::move(*speed), limits});
       continue;
     }
-    const double bytes = bytes_per_step(test, *speed, report.model);
+    const double bytes = bytes_per_step(test, *speed, *session.engine);
     raise_to_reached(test, *speed, bytes, report.model, limits);
     const double share = share_of_limit(test, *speed, bytes, report.model, limits);
     report.results.push_back({test, std::move(*speed), limits, share, bytes});
@@ -253,6 +272,10 @@ void write_speculation(JsonWriter& json, const BenchResult& result) {
   }
   json.member("tokens_sha256", speed.tokens_sha256);
   if (result.test.replay_accept >= 0.0) json.member("replay_accept", result.test.replay_accept);
+  if (result.test.adapters.empty()) return;
+  json.key("lora").begin_array();
+  for (const std::string& name : result.test.adapters) json.value(name);
+  json.end_array();
 }
 
 void write_result(JsonWriter& json, const BenchResult& result) {
@@ -331,17 +354,19 @@ int print_bench_table(const BenchOptions& options, const BenchReport& report, in
                     options.engine.fast ? " in fast mode" : "", describe_limits(report.limits)));
   const bool speculates = std::ranges::any_of(
       report.results, [](const BenchResult& result) { return result.test.speculate != "off"; });
-  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}{}\n", "test", "tokens", "depth", "batch", "tokens/s",
-                    "min .. max", "of limit", speculates ? "  speculate  tokens/step" : ""));
+  const bool has_adapters = std::ranges::any_of(report.results, [](const BenchResult& result) { return !result.test.adapters.empty(); });
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}{}{}\n", "test", "tokens", "depth", "batch", "tokens/s",
+                    "min .. max", "of limit", speculates ? "  speculate  tokens/step" : "", has_adapters ? "  adapters" : ""));
   for (const BenchResult& result : report.results) {
     const BenchmarkCase& test = result.test;
     const Speed& speed = result.tokens_per_s;
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
     const std::string guessed = speculates && !is_prompt ? fmt::format("{:>11}{:>13.2f}", test.speculate, speed.tokens_per_step()) : "";
     const std::string of_limit = test.kind == BenchmarkKind::kWorkload ? "" : fmt::format("{:.0f}%", 100 * result.share_of_limit);
-    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>10}{}\n", name_of(test.kind),
+    const std::string adapters = has_adapters ? fmt::format("{:>10}", test.adapters.size()) : "";
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>10}{}{}\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
-                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), of_limit, guessed));
+                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), of_limit, guessed, adapters));
   }
   return finish_output(exit_code);
 }
@@ -383,6 +408,7 @@ void add_bench(CLI::App& app, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
+  add_adapter_options(*verb, options->engine);
   verb->add_option("--speculate", options->speculate, "Ways of guessing tokens, each of which is a result: off,auto")
       ->delimiter(',')
       ->check(one_of({"auto", "suffix", "off"}))

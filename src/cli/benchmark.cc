@@ -56,6 +56,7 @@ std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab
     request.kv = test.kv;
     request.speculates = test.speculate != "off";
   }
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].adapter = test.adapter_of(i);
   return requests;
 }
 

@@ -26,11 +26,14 @@ struct BenchmarkCase {
   std::int32_t batch = 1;
   KvParams kv = {};
   std::string speculate = "off";  // as the flag; of generation
+  std::vector<std::string> adapters = {};  // that streams name in turn; empty: the model as it is
   // The answers' own tokens are guessed, each right with this probability. Below 0: guesses are real.
   double replay_accept = -1.0;
 
   // Prompt tokens of each stream; generation needs at least one to start from.
   std::int32_t prompt_tokens() const;
+  // Of stream or request `index`; empty: none.
+  std::string adapter_of(std::size_t index) const { return adapters.empty() ? "" : adapters[index % adapters.size()]; }
 };
 
 // "prompt", "generation" or "workload".

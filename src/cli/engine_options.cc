@@ -134,6 +134,9 @@ void add_adapter_options(CLI::App& verb, EngineOptions& options) {
                   "An adapter: PATH or NAME=PATH of a PEFT folder or a GGUF file; again for more")
       ->take_all()
       ->expected(1);
+  verb.add_option("--lora-type", options.adapter_type, "Numbers of adapters: f16, or int8, which takes half of the bytes")
+      ->check(one_of({"f16", "int8"}))
+      ->capture_default_str();
   verb.add_option("--lora-scale", options.adapter_scales, "A factor on the adapters' changes: S, or NAME=S for one")
       ->take_all()
       ->expected(1);
@@ -327,6 +330,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.kv_disk_directory = options.kv_disk_dir;
   KVASIR_TRY(config.adapters, adapters_of(options));
+  config.adapter_type = options.adapter_type == "int8" ? AdapterType::kInt8 : AdapterType::kF16;
   config.fast = options.fast;
   config.quantize = options.quantize;
   if (!options.add_special_tokens.empty()) config.add_special_tokens = options.add_special_tokens == "yes";

@@ -30,6 +30,7 @@ struct EngineOptions {
   std::string draft_rule = "match";  // "residual"
   std::vector<std::string> adapters;        // [NAME=]PATH
   std::vector<std::string> adapter_scales;  // [NAME=]S
+  std::string adapter_type = "f16";
   std::string quantize;  // empty: weights stay as they are
   std::string packed_cache;      // folder of packed copies; empty: the store's, for models in it
   bool no_packed_cache = false;

@@ -66,7 +66,10 @@ std::string sha256_of(const WorkloadRun& run) {
 Result<Speed> measure_workload(Engine& engine, const std::vector<eval::WorkloadItem>& items, const BenchmarkCase& test,
                                std::int32_t repeat, const BenchmarkEvents& events) {
   std::vector<Request> requests;
-  for (const eval::WorkloadItem& item : items) requests.push_back(request_of(item, test));
+  for (const eval::WorkloadItem& item : items) {
+    requests.push_back(request_of(item, test));
+    requests.back().adapter = test.adapter_of(requests.size() - 1);
+  }
   const bool replays = test.replay_accept >= 0.0 && test.speculate != "off";
   std::vector<Request> first = requests;
   for (Request& request : first) request.speculates = request.speculates && !replays;

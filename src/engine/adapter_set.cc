@@ -17,8 +17,9 @@ namespace {
 // The parts of each matrix that was made of the tensor: several have their rows of b each.
 std::vector<backend::AdapterPart> parts_of(const lora::AdapterFile& file, const model::Model& model) {
   std::vector<backend::AdapterPart> parts;
-  for (const lora::AdapterTensor& tensor : file.tensors) {
-    for (const model::NamedMatrix& named : model.layer_matrices()) {
+  // In the order in which a step reads them.
+  for (const model::NamedMatrix& named : model.layer_matrices()) {
+    for (const lora::AdapterTensor& tensor : file.tensors) {
       if (named.name != tensor.name) continue;
       const auto first = static_cast<std::size_t>(named.first_row * tensor.rank);
       const auto count = static_cast<std::size_t>(named.matrix->num_rows * tensor.rank);
@@ -38,12 +39,15 @@ std::unexpected<Error> none_is_called(std::string_view name) {
 
 std::int64_t steady_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+std::uint64_t another_version(std::uint64_t version, std::uint32_t word) {
+  const std::uint64_t hash = (version ^ word) * 0x100000001b3u;  // FNV-1a goes on
+  return hash == 0 ? 1 : hash;
+}
+
 }  // namespace
 
 std::uint64_t AdapterSet::Entry::version_at(float used_scale) const {
-  if (used_scale == 1.0f) return version;
-  const std::uint64_t hash = (version ^ std::bit_cast<std::uint32_t>(used_scale)) * 0x100000001b3u;  // FNV-1a goes on
-  return hash == 0 ? 1 : hash;
+  return used_scale == 1.0f ? version : another_version(version, std::bit_cast<std::uint32_t>(used_scale));
 }
 
 Status AdapterSet::load(const AdapterConfig& config, bool may_leave) {
@@ -77,7 +81,8 @@ Result<std::shared_ptr<const AdapterSet::Entry>> AdapterSet::read(const AdapterC
   }
   auto entry = std::make_shared<Entry>();
   entry->name = config.name;
-  entry->version = file.version;
+  // Rounded otherwise it answers otherwise.
+  entry->version = type_ == AdapterType::kF16 ? file.version : another_version(file.version, static_cast<std::uint32_t>(type_));
   entry->scale = config.scale;
   entry->weights = *std::move(weights);
   entry->last_use = steady_now();

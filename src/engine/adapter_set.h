@@ -37,7 +37,8 @@ class AdapterSet {
   using Held = std::shared_ptr<const Entry>;
 
   // Model and backend outlive this and all that is held of it.
-  AdapterSet(const model::Model& model, backend::Backend& backend) : model_(model), backend_(backend) {}
+  // `type`: of the adapters that the backend makes.
+  AdapterSet(const model::Model& model, backend::Backend& backend, AdapterType type) : model_(model), backend_(backend), type_(type) {}
 
   // Reads and packs one, which takes the place of the one that has its name. While there is no room, others that
   // `may_leave` and that nobody holds do. Errors: kBadFile naming the path, kUsage (more than bound() allows), kUnavailable
@@ -76,6 +77,7 @@ class AdapterSet {
 
   const model::Model& model_;
   backend::Backend& backend_;
+  const AdapterType type_;
   std::int64_t max_bytes_ = 0;  // 0: any
   std::mutex loading_;          // before mutex_
   mutable std::mutex mutex_;    // all below

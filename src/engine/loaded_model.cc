@@ -258,7 +258,7 @@ Result<GpuLayers> share_layers(const EngineConfig& config, const model::ModelCon
 
 Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
                     const model::WeightProgress& progress, LoadedModel& loaded) {
-  if (!config.adapters.empty() || config.adapter_memory_bytes > 0) loaded.backend->expect_adapters();
+  if (!config.adapters.empty() || config.adapter_memory_bytes > 0) loaded.backend->expect_adapters(config.adapter_type);
   KVASIR_CHECKED(prepare_packed_copy(config, loaded));
   loaded.max_logit_rows = max_logit_rows(model);
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
@@ -275,7 +275,7 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
 }
 
 Status load_adapters(const EngineConfig& config, LoadedModel& loaded) {
-  loaded.adapters = std::make_unique<AdapterSet>(*loaded.model, *loaded.backend);
+  loaded.adapters = std::make_unique<AdapterSet>(*loaded.model, *loaded.backend, config.adapter_type);
   for (const AdapterConfig& adapter : config.adapters) {
     const auto is_same = [&](const AdapterConfig& other) { return other.name == adapter.name; };
     if (std::ranges::count_if(config.adapters, is_same) > 1) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/activation.h"
+#include "kernels/byte_columns.h"
 #include "kernels/isa.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/pack.h"

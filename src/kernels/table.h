@@ -201,6 +201,7 @@ struct KernelTable {
   // inputs. Their matmul reads what quantize_row_w8a8 writes.
   FormatKernels w8a8_formats[kNumDTypes];
   NibblePlaneKernels nibble_planes;
+  FormatKernels byte_columns;  // of adapters; packs rows of floats (byte_columns.h)
 
   // Bytes of num_tokens quantised rows of k inputs (k a multiple of 32), 64-byte aligned. Also where the rows
   // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul

@@ -91,12 +91,21 @@ TEST_F(AdapterShareTest, SeatsAreLeftForThoseThatCameLately) {
     for (const SequenceId first = add_of(other); is_unfinished(first);) timed_step();
     for (int i = 0; i < 40; ++i) add_of("flood", 1000);
     for (int i = 0; i < 60; ++i) timed_step();  // each of those that have a seat generates
-    EXPECT_EQ(scheduler_->stats().num_running, is_other ? 13 : 16);
+    EXPECT_EQ(scheduler_->stats().num_running, is_other ? 15 : 16);
     const SequenceId late = add_of(other);
     for (int i = 0; i < 4 && is_unfinished(late); ++i) timed_step();
     EXPECT_EQ(is_unfinished(late), !is_other);
     TearDown();
   }
+}
+
+// Half of the throughput would be a high price for an adapter that may come back.
+TEST_F(AdapterShareTest, FewSeatsAreAllGiven) {
+  build_by_value(2);
+  for (const SequenceId first = add_of("other"); is_unfinished(first);) timed_step();
+  for (int i = 0; i < 4; ++i) add_of("flood", 1000);
+  for (int i = 0; i < 10; ++i) timed_step();
+  EXPECT_EQ(scheduler_->stats().num_running, 2);
 }
 
 TEST_F(AdapterShareTest, MoreAdaptersAreNoLargerShareOfATenant) {

@@ -72,6 +72,8 @@ bool AdmissionPolicy::leaves_seat(const Sequence& sequence, const admission::Sea
   const std::int32_t num_adapters = tenant.adapters->num_present(now);
   admission::SeatReservation of_adapters =
       admission::SeatReservation::of(config_.waiting.policy, config_.max_num_seqs, num_adapters);
+  // One of sixteen, and none of fewer: an adapter that may come back is no other customer, and each seat is throughput.
+  if (of_adapters.num_reserved > 0) of_adapters.num_reserved = config_.max_num_seqs / 16;
   of_adapters.share = std::max(1, seats.share / std::max(1, num_adapters));
   return of_adapters.excludes(sequence.adapter_account->num_running, num_running, config_.max_num_seqs);
 }

@@ -206,14 +206,14 @@ void CpuBackend::add_gated(Rows gate_rows, Rows y, float scale, Rows out) {
 }
 
 void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
-  matmuls_.run(cpu(in), rows_.count(), ops, false);
-  adapters_.add(cpu(in), ops);
+  matmuls_.run(cpu(in), rows_.count(), ops, false, adapters_.begin(cpu(in), ops));
+  adapters_.finish();
 }
 
 void CpuBackend::matmul_add(const Activation& in, const MatmulOp& op) {
   CHECK(op.weight->scales.empty());
-  matmuls_.run(cpu(in), rows_.count(), {&op, 1}, true);
-  adapters_.add(cpu(in), {&op, 1});
+  matmuls_.run(cpu(in), rows_.count(), {&op, 1}, true, adapters_.begin(cpu(in), {&op, 1}));
+  adapters_.finish();
 }
 
 void CpuBackend::add(Rows y, float factor, Rows x) {

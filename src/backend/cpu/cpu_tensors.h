@@ -18,6 +18,7 @@ class CpuMatrix final : public Matrix {
   std::span<const std::byte> bytes() const { return {packed, static_cast<std::size_t>(packed_bytes)}; }
 
   DType dtype = DType::kF32;
+  const kernels::FormatKernels* format = nullptr;  // null: the type's, which may have several
   std::int64_t num_groups = 0;
   const kernels::NibblePlaneKernels*
       nibble_planes = nullptr;   // set: the groups lie in two planes, `packed` and `low`

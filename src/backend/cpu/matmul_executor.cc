@@ -37,10 +37,11 @@ Result<std::unique_ptr<CpuMatrix>> MatmulExecutor::lay_out(const TensorView& ten
   if (use == MatrixUse::kArgmaxHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
     matrix->nibble_planes = &kernels_.nibble_planes;
   }
+  if (use == MatrixUse::kByteAdapter) matrix->format = &kernels_.byte_columns;
   const std::int64_t k = tensor.row_length();
   const auto* planes = matrix->nibble_planes;
   matrix->group_bytes =
-      planes != nullptr ? planes->high_group_bytes(k) : format_of(tensor.dtype).packed_group_bytes(k);
+      planes != nullptr ? planes->high_group_bytes(k) : format_of(*matrix).packed_group_bytes(k);
   const std::int64_t low_bytes = planes != nullptr ? planes->low_group_bytes(k) : 0;
   const auto bytes = checked_mul(matrix->num_groups, matrix->group_bytes + low_bytes);
   if (!bytes) {
@@ -53,8 +54,8 @@ Result<std::unique_ptr<CpuMatrix>> MatmulExecutor::lay_out(const TensorView& ten
 void MatmulExecutor::set_bytes(const std::byte* packed, CpuMatrix& matrix, MatrixUse use) {
   matrix.packed = packed;
   if (matrix.nibble_planes != nullptr) matrix.low = packed + matrix.num_groups * matrix.group_bytes;
-  if (use == MatrixUse::kAdapter) return;  // Backend::expect_adapters() says what they read; ops may run meanwhile
-  if (format_of(matrix.dtype).reads_floats) {
+  if (use == MatrixUse::kAdapter || use == MatrixUse::kByteAdapter) return;  // Backend::expect_adapters() says what they read; ops may run meanwhile
+  if (format_of(matrix).reads_floats) {
     (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(matrix.row_length);
   } else {
     quantized_widths_.insert(matrix.row_length);
@@ -83,26 +84,27 @@ Result<std::unique_ptr<Matrix>> MatmulExecutor::adopt_matrix(const TensorView& t
 
 Result<PackedSize> MatmulExecutor::packed_size(const TensorView& tensor, MatrixUse use) const {
   KVASIR_TRY(const auto matrix, lay_out(tensor, use));
-  PackedSize size{.num_bytes = matrix->packed_bytes, .reads_floats = format_of(tensor.dtype).reads_floats};
+  PackedSize size{.num_bytes = matrix->packed_bytes, .reads_floats = format_of(*matrix).reads_floats};
   if (matrix->nibble_planes != nullptr) {
     size.skipped_bytes = matrix->packed_bytes - matrix->num_groups * matrix->group_bytes;
   }
   return size;
 }
 
-// A group of the rows, as the matrix's group `at`.
-void MatmulExecutor::pack_group(const TensorView& rows, std::int64_t group, std::int64_t at, CpuMatrix& target) const {
+// A group of the rows, as the matrix's group `at` in all of its bytes.
+void MatmulExecutor::pack_group(const TensorView& rows, std::int64_t group, std::int64_t at, const CpuMatrix& target,
+                                std::byte* all_packed) const {
   const std::int64_t k = target.row_length;
   const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
   const std::int64_t first = group * kRowsPerGroup;
   const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
-  std::byte* const packed = target.memory.data() + at * target.group_bytes;
+  std::byte* const packed = all_packed + at * target.group_bytes;
   if (target.nibble_planes != nullptr) {
-    std::byte* const low = target.memory.data() + target.num_groups * target.group_bytes;
+    std::byte* const low = all_packed + target.num_groups * target.group_bytes;
     target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
                                      low + at * target.nibble_planes->low_group_bytes(k));
   } else {
-    format_of(target.dtype).pack_group(rows.row(first), file_row_bytes, count, k, packed);
+    format_of(target).pack_group(rows.row(first), file_row_bytes, count, k, packed);
   }
 }
 
@@ -112,12 +114,12 @@ void MatmulExecutor::pack_rows(const TensorView& rows, std::int64_t first_row, M
   CHECK(target.memory.size_bytes() == target.packed_bytes);
   const std::int64_t first_group = first_row / kRowsPerGroup;
   pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup),
-                     [&](std::int64_t group) { pack_group(rows, group, first_group + group, target); });
+                     [&](std::int64_t group) { pack_group(rows, group, first_group + group, target, target.memory.data()); });
 }
 
-void MatmulExecutor::pack_alone(const TensorView& rows, CpuMatrix& matrix) const {
-  CHECK(rows.num_rows() == matrix.num_rows && matrix.memory.size_bytes() == matrix.packed_bytes);
-  for (std::int64_t group = 0; group < matrix.num_groups; ++group) pack_group(rows, group, group, matrix);
+void MatmulExecutor::pack_alone(const TensorView& rows, const CpuMatrix& matrix, std::byte* packed) const {
+  CHECK(rows.num_rows() == matrix.num_rows && matrix.packed == packed);
+  for (std::int64_t group = 0; group < matrix.num_groups; ++group) pack_group(rows, group, group, matrix, packed);
 }
 
 MatmulCut MatmulExecutor::cut_of(const MatmulSize& size) const {
@@ -157,13 +159,13 @@ kernels::MatmulArgs MatmulExecutor::part_of(const CpuMatrix& matrix, const CpuAc
 }
 
 void MatmulExecutor::multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const {
-  (matrix.nibble_planes != nullptr ? matrix.nibble_planes->matmul : format_of(matrix.dtype).matmul)(args);
+  (matrix.nibble_planes != nullptr ? matrix.nibble_planes->matmul : format_of(matrix).matmul)(args);
 }
 
 // Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
 // hot.
 void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
-                         bool accumulate) {
+                         bool accumulate, TileAddition* addition) {
   constexpr std::size_t kMaxOps = 4;
   CHECK(ops.size() <= kMaxOps);
   std::int64_t num_groups = 0, num_bytes = 0;
@@ -205,8 +207,10 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
       args.out = op.out.row(token);
       args.out_stride = op.out.stride;
       args.accumulate = accumulate;
+      if (addition != nullptr) addition->prepare(op, args.group_begin, args.group_end);
       multiply(cpu(*op.weight), args);
       finish(op, args, token);
+      if (addition != nullptr) addition->add(op, args.group_begin, args.group_end, token, args.num_tokens);
     });
   });
 }

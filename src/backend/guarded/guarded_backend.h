@@ -34,7 +34,7 @@ class GuardedBackend final : public Backend {
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
-  void expect_adapters() override { cpu_.expect_adapters(); }
+  void expect_adapters(AdapterType type) override { cpu_.expect_adapters(type); }
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts) override;
   std::int64_t adapter_bytes(std::span<const AdapterPart> parts) const override { return cpu_.adapter_bytes(parts); }
   Result<AlignedBuffer> make_cell_memory(std::int64_t num_bytes) override;

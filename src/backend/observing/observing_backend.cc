@@ -10,7 +10,7 @@ namespace kvasir::backend {
 // Adapters read inputs as floats, and so does the observer.
 ObservingBackend::ObservingBackend(const kernels::KernelTable& kernels, ThreadPool& pool, InputObserver& observer)
     : CpuBackend(kernels, pool, Precision::kExact), observer_(observer) {
-  expect_adapters();
+  expect_adapters(AdapterType::kF16);
 }
 
 Result<std::unique_ptr<Matrix>> ObservingBackend::make_matrix(const TensorView& tensor, MatrixUse use) {

@@ -1,6 +1,7 @@
 #include "kernels/activation.h"
 #include "kernels/arm/cpu_features.h"
 #include "kernels/arm/kernels.h"
+#include "kernels/byte_columns.h"
 #include "kernels/isa.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/pack.h"

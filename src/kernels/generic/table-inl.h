@@ -37,6 +37,8 @@ KernelTable make_table(const char* isa) {
     w8a8 = w8a8_packing_of(info.dtype);
     w8a8.matmul = w8a8.reads_floats ? format.matmul : w8a8_matmul;
   }
+  table.byte_columns = byte_column_packing();
+  table.byte_columns.matmul = byte_column_matmul;
   table.nibble_planes.matmul = nibble_plane_matmul;
   table.nibble_planes.bound = argmax_bound;
   table.nibble_planes.refine = argmax_refine;

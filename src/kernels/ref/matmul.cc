@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "kernels/activation.h"
+#include "kernels/byte_columns.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/ref/kernels.h"
@@ -236,6 +237,24 @@ MatmulKernel matmul_of_unit() {
 }  // namespace
 
 void w8a8_matmul(const MatmulArgs& args) { matmul<W8a8Sum>(args); }
+
+namespace {
+
+struct ByteColumnSum {
+  static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
+    const ByteColumns columns = byte_columns(args, group);
+    float chains[kByteChains] = {};
+    for (std::int64_t i = 0; i < args.k; ++i) {
+      float& chain = chains[i % kByteChains];
+      chain = std::fma(static_cast<float>(columns.codes[i * kRowsPerGroup + row]), args.x[token * args.k + i], chain);
+    }
+    return ((chains[0] + chains[1]) + (chains[2] + chains[3])) * columns.scales[row];
+  }
+};
+
+}  // namespace
+
+void byte_column_matmul(const MatmulArgs& args) { matmul<ByteColumnSum>(args); }
 
 void nibble_plane_matmul(const MatmulArgs& args) { matmul<BlockSum<NibblePlaneUnit>>(args); }
 

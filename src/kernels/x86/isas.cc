@@ -1,4 +1,5 @@
 #include "kernels/activation.h"
+#include "kernels/byte_columns.h"
 #include "kernels/isa.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/pack.h"

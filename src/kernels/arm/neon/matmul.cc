@@ -6,6 +6,7 @@
 #include "kernels/arm/kernels.h"
 #include "kernels/arm/neon/dot.h"
 #include "kernels/arm/neon/panel.h"
+#include "kernels/byte_columns.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
@@ -16,6 +17,7 @@ namespace kvasir::kernels::neon {
 #include "kernels/generic/matmul/tiles-inl.h"
 // After the tiles:
 #include "kernels/generic/matmul/blocks-inl.h"
+#include "kernels/generic/matmul/byte_columns-inl.h"
 #include "kernels/generic/matmul/columns-inl.h"
 #include "kernels/generic/matmul/panel-inl.h"
 #include "kernels/generic/matmul/panel_quartet-inl.h"

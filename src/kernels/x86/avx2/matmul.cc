@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/activation.h"
+#include "kernels/byte_columns.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
@@ -17,6 +18,7 @@ namespace kvasir::kernels::avx2 {
 #include "kernels/generic/matmul/tiles-inl.h"
 // After the tiles:
 #include "kernels/generic/matmul/blocks-inl.h"
+#include "kernels/generic/matmul/byte_columns-inl.h"
 #include "kernels/generic/matmul/columns-inl.h"
 #include "kernels/generic/matmul/panel-inl.h"
 #include "kernels/generic/matmul/panel_quartet-inl.h"
