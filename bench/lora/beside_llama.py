@@ -51,7 +51,7 @@ def write_adapter(path, reader, rank, seed):
 class Kvasir:
     def __init__(self, model, paths):
         words = [word for i, path in enumerate(paths) for word in ("--lora", f"a{i}={path}")]
-        self.process = subprocess.Popen([lora_speed.KVASIR, "serve", model, "--port", "0", "--speculate", "off", "--max-num-seqs", str(len(paths)),
+        self.process = subprocess.Popen([lora_speed.KVASIR, "serve", model, "--port", "0", "--speculate", "off", "--max-num-seqs", str(2 * len(paths)),
                                          *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.port = next(int(found[1]) for line in self.process.stdout if (found := re.search(rb"http://[^ :]+:(\d+)", line)))
 

@@ -4,8 +4,8 @@
 The adapters have drawn numbers and change every matrix of the layers; answers are greedy and as long as they may be. Both
 kinds are played in turn by one server. Rates count from the first token to the last.
 
-Usage: lora_speed.py MODEL --hidden N --queries N --keys N --wide N --layers N [--rank N] [--adapters N] [--rounds N]
-         [--tokens N] [--out FILE]
+Usage: lora_speed.py MODEL --hidden N --queries N --keys N --wide N --layers N [--rank N] [--adapters N] [--type f16|int8]
+         [--rounds N] [--tokens N] [--out FILE]
   The sizes are as scripts/make_lora_adapter.py has them.
 """
 import argparse
@@ -54,6 +54,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--adapters", type=int, default=16)
+    parser.add_argument("--type", choices=["f16", "int8"], default="f16")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--out")
@@ -63,7 +64,7 @@ def main():
         for i in range(arguments.adapters):
             write_adapter(pathlib.Path(folder, f"a{i}"), vars(arguments), arguments.rank, i)
             words += ["--lora", f"a{i}={folder}/a{i}"]
-        server = subprocess.Popen([KVASIR, "serve", arguments.model, "--port", "0", "--speculate", "off", "--max-num-seqs",
+        server = subprocess.Popen([KVASIR, "serve", arguments.model, "--port", "0", "--speculate", "off", "--lora-type", arguments.type, "--max-num-seqs",
                                    str(2 * arguments.adapters), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             port = next(int(found[1]) for line in server.stdout if (found := re.search(rb"http://[^ :]+:(\d+)", line)))
@@ -83,7 +84,7 @@ def main():
               for streams in (1, arguments.adapters)}
     print(json.dumps({"median": median}))
     if arguments.out:
-        pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "rank": arguments.rank, "median": median,
+        pathlib.Path(arguments.out).write_text(json.dumps({"model": arguments.model, "rank": arguments.rank, "type": arguments.type, "median": median,
                                                            "rows": rows}, indent=1) + "\n")
 
 

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@ struct EvalSearchOptions {
   std::vector<std::string> methods = {"greedy", "best_of", "vote"};
   std::vector<std::int32_t> budgets = {1, 2, 4, 8};
   std::string scorer = "logprob";
+  std::string scorer_model;  // that judges; empty: the model itself
   std::int32_t max_tokens = 256;
   float temperature = 0.7f;
   std::uint64_t seed = 1;
@@ -64,6 +67,7 @@ int print_rows(const std::vector<Row>& rows, bool as_json, int exit_code) {
         .member("solved_high", row.score.solved_high())
         .member("tokens", row.score.num_tokens)
         .member("search_tokens", row.score.num_search_tokens)
+        .member("score_tokens", row.score.num_score_tokens)
         .member("seconds", row.score.seconds)
         .end_object();
   }
@@ -83,6 +87,11 @@ Result<std::vector<TokenId>> encode_turns(const Engine& engine, std::span<const 
   return encode_conversation(engine, messages);
 }
 
+eval::SearchScorer scorer_named(std::string_view name) {
+  if (name == "verifier") return eval::SearchScorer::kVerifier;
+  return name == "judge" ? eval::SearchScorer::kJudge : eval::SearchScorer::kLogprob;
+}
+
 Result<int> run(const EvalSearchOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const std::string text, read_input_file(options.tasks));
   KVASIR_TRY(const std::vector<eval::SearchTask> tasks, eval::parse_search_tasks(text));
@@ -90,6 +99,13 @@ Result<int> run(const EvalSearchOptions& options, const GlobalOptions& globals) 
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const ModelSession session, open_text_session(options.model, std::move(config), globals, &interruption.signals()));
   Engine& engine = *session.engine;
+  std::optional<ModelSession> second;
+  if (!options.scorer_model.empty()) {
+    KVASIR_TRY(EngineConfig of_second, make_engine_config(options.engine, globals));
+    KVASIR_TRY(second, open_text_session(options.scorer_model, std::move(of_second), globals, &interruption.signals()));
+  }
+  Engine& judging = second ? *second->engine : engine;
+  search::Judge judge(judging, [&](std::span<const std::string> turns) { return encode_turns(judging, turns); }, interruption.keep_going());
   ProgressReporter progress({.quiet = globals.quiet});
   std::vector<Row> rows;
   for (const std::string& name : options.methods) {
@@ -98,7 +114,8 @@ Result<int> run(const EvalSearchOptions& options, const GlobalOptions& globals) 
       const eval::SearchRun method = {.method = search::method_named(name),
                                       .options = {.budget = name == "greedy" ? 1 : budget, .max_tokens = options.max_tokens,
                                                   .temperature = options.temperature, .seed = options.seed},
-                                      .scorer = options.scorer == "verifier" ? eval::SearchScorer::kVerifier : eval::SearchScorer::kLogprob};
+                                      .scorer = scorer_named(options.scorer),
+                                      .judge = &judge};
       const auto score = eval::run_search_tasks(
           engine, tasks, method, [&](std::span<const std::string> turns) { return encode_turns(engine, turns); }, interruption.keep_going(),
           [&](std::size_t done) { progress.report_fraction(fmt::format("{} {}", name, budget), static_cast<double>(done) / static_cast<double>(tasks.size())); });
@@ -120,9 +137,11 @@ void add_eval_search(CLI::App& eval, Context& context) {
   verb->add_option("--tasks", options->tasks, "JSON lines {prompt, answer, check}; check is exact, number or regex")->required();
   verb->add_option("--methods", options->methods, "Ways to search")->delimiter(',')->check(one_of(search::method_names()))->capture_default_str();
   verb->add_option("--budgets", options->budgets, "Answers, beams, turns or branches of each")->delimiter(',')->check(CLI::Range(1, 64))->capture_default_str();
-  verb->add_option("--scorer", options->scorer, "How candidates are ranked: by their own log-probability, or by the check of the task (verifier)")
-      ->check(one_of({"logprob", "verifier"}))
+  verb->add_option("--scorer", options->scorer, "How candidates are ranked: by their own log-probability, by the check of the task (verifier), or by a model that is asked "
+                   "whether they are right (judge)")
+      ->check(one_of({"logprob", "verifier", "judge"}))
       ->capture_default_str();
+  verb->add_option("--scorer-model", options->scorer_model, "The model that judges, where it is another one");
   verb->add_option("--max-tokens", options->max_tokens, "Of an answer")->transform(whole_number(1, 1 << 20))->capture_default_str();
   verb->add_option("--temperature", options->temperature, "Of what is drawn")->check(CLI::Range(0.0, 2.0))->capture_default_str();
   verb->add_option("--seed", options->seed, "Of what is drawn")->capture_default_str();

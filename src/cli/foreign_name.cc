@@ -250,6 +250,7 @@ constexpr auto kForeignFlags = std::to_array<ForeignName>({
     {"--draft-min", "how many tokens are guessed is decided by what they bring: leave it out"},
     {"--draft-p-min", "how many tokens are guessed is decided by what they bring: leave it out"},
     {"--spec-type", "tokens are guessed from the text, and by --draft-model"},
+    {"--lora-dtype", "it is --lora-type f16 or int8"},
     {"--lora-modules", "it is --lora NAME=PATH"},
     {"--lora-scaled", "it is --lora NAME=PATH and --lora-scale NAME=S"},
     {"--max-cpu-loras", "it is --adapter-memory SIZE"},

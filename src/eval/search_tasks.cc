@@ -12,6 +12,8 @@
 namespace kvasir::eval {
 namespace {
 
+constexpr std::uint64_t kSeedsPerTask = 1000;  // more than a method takes
+
 // The centre and half of the width.
 struct Wilson {
   double centre = 0.0, half = 0.0;
@@ -91,12 +93,17 @@ Result<SearchScore> run_search_tasks(Engine& engine, const std::vector<SearchTas
                                      const search::KeepGoing& keep_going, const std::function<void(std::size_t)>& progress) {
   const auto begin = std::chrono::steady_clock::now();
   SearchScore score;
+  const std::int64_t judged_before = run.judge != nullptr ? run.judge->num_tokens() : 0;
   for (const SearchTask& task : tasks) {
     search::Sampler sampler(engine, keep_going);
     search::MethodOptions options = run.options;
+    // Tasks that resemble each other would draw the same with the same noise.
+    options.seed += static_cast<std::uint64_t>(score.num_items) * kSeedsPerTask;
     options.form = task.check == AnswerCheck::kNumber ? search::AnswerForm::kNumber : search::AnswerForm::kText;
     if (run.scorer == SearchScorer::kVerifier) {
       options.scorer = [&task](const search::Sample& sample) { return (is_solved(task, sample.text) ? 1000.0 : 0.0) + sample.mean_logprob(); };
+    } else if (run.scorer == SearchScorer::kJudge) {
+      options.scorer = [&](const search::Sample& sample) { return run.judge->score(task.prompt, sample.text); };
     }
     KVASIR_TRY(const search::SearchAnswer answer, run.method(sampler, {.text = task.prompt, .encode = encode}, options));
     ++score.num_items;
@@ -105,6 +112,7 @@ Result<SearchScore> run_search_tasks(Engine& engine, const std::vector<SearchTas
     score.num_search_tokens += answer.num_search_tokens;
     if (progress) progress(static_cast<std::size_t>(score.num_items));
   }
+  if (run.judge != nullptr) score.num_score_tokens = run.judge->num_tokens() - judged_before;
   score.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return score;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kvasir/result.h"
+#include "search/judge.h"
 #include "search/methods.h"
 
 namespace kvasir::eval {
@@ -31,6 +32,7 @@ bool is_solved(const SearchTask& task, std::string_view text);
 struct SearchScore {
   std::int32_t num_items = 0, num_solved = 0;
   std::int64_t num_tokens = 0, num_search_tokens = 0;
+  std::int64_t num_score_tokens = 0;  // that a judge read
   double seconds = 0.0;
 
   double solved() const { return num_items > 0 ? static_cast<double>(num_solved) / num_items : 0.0; }
@@ -43,12 +45,14 @@ struct SearchScore {
 enum class SearchScorer : std::uint8_t {
   kLogprob,   // the mean log-probability
   kVerifier,  // whether the task is solved: an upper end of what a scorer can give
+  kJudge,     // what a model says of it
 };
 
 struct SearchRun {
   search::Method method = nullptr;
   search::MethodOptions options;
   SearchScorer scorer = SearchScorer::kLogprob;
+  search::Judge* judge = nullptr;  // of kJudge
 };
 
 // `encode`: as search::Question has it. `progress` is told how many tasks are done.

@@ -13,9 +13,12 @@ namespace {
 
 constexpr std::int32_t kDrawnAtOnce = 4;  // after which a vote is looked at
 
-double score_of(const MethodOptions& options, const Sample& sample) {
+Result<double> score_of(const MethodOptions& options, const Sample& sample) {
   return options.scorer ? options.scorer(sample) : sample.mean_logprob();
 }
+
+// The first one of equals.
+std::vector<Sample>::iterator best_in(std::vector<Sample>& samples) { return std::ranges::max_element(samples, {}, &Sample::score); }
 
 Result<std::vector<TokenId>> prompt_of(const Question& question) {
   return question.encode(std::span(&question.text, 1));
@@ -40,13 +43,12 @@ Result<SearchAnswer> greedy(Sampler& sampler, const Question& question, const Me
 Result<SearchAnswer> best_of(Sampler& sampler, const Question& question, const MethodOptions& options) {
   const std::int64_t before = sampler.num_tokens();
   KVASIR_TRY(const std::vector<TokenId> prompt, prompt_of(question));
-  KVASIR_TRY(const std::vector<Sample> samples,
+  KVASIR_TRY(std::vector<Sample> samples,
              sampler.draw(prompt, {.count = options.budget, .temperature = options.temperature, .max_tokens = options.max_tokens, .seed = options.seed}));
-  std::size_t best = 0;
-  std::vector<double> scores;
-  for (const Sample& sample : samples) scores.push_back(score_of(options, sample));
-  for (std::size_t i = 1; i < scores.size(); ++i) best = scores[i] > scores[best] ? i : best;
-  return answer_of(samples[best], sampler.num_tokens() - before, options.budget);
+  for (Sample& sample : samples) {
+    KVASIR_TRY(sample.score, score_of(options, sample));
+  }
+  return answer_of(*best_in(samples), sampler.num_tokens() - before, options.budget);
 }
 
 Result<SearchAnswer> vote(Sampler& sampler, const Question& question, const MethodOptions& options) {
@@ -122,7 +124,7 @@ Result<SearchAnswer> tree(Sampler& sampler, const Question& question, const Meth
   std::uint64_t seed = options.seed;
   while (!open.empty() && num_drawn < options.budget * kWays) {
     // The best of all that are open, whatever was taken up last.
-    const auto best = std::ranges::max_element(open, {}, [&](const Sample& each) { return each.token_ids.empty() ? 0.0 : score_of(options, each); });
+    const auto best = best_in(open);
     Sample parent = std::move(*best);
     open.erase(best);
     std::vector<TokenId> tokens = prompt;
@@ -140,13 +142,13 @@ Result<SearchAnswer> tree(Sampler& sampler, const Question& question, const Meth
       child.token_ids.insert(child.token_ids.end(), step.token_ids.begin(), step.token_ids.end());
       child.text += step.text;
       child.logprob += step.logprob;
+      KVASIR_TRY(child.score, score_of(options, child));
       const bool goes_on = step.is_finished && step.text.ends_with('\n');
       (goes_on ? open : finished).push_back(std::move(child));
     }
   }
   std::vector<Sample>& candidates = finished.empty() ? open : finished;
-  const auto best = std::ranges::max_element(candidates, {}, [&](const Sample& each) { return score_of(options, each); });
-  return answer_of(*best, sampler.num_tokens() - before, num_drawn);
+  return answer_of(*best_in(candidates), sampler.num_tokens() - before, num_drawn);
 }
 
 namespace {

@@ -21,7 +21,7 @@ struct Question {
 };
 
 // How candidates are ranked; higher is better. Empty: the mean log-probability.
-using Scorer = std::function<double(const Sample& candidate)>;
+using Scorer = std::function<Result<double>(const Sample& candidate)>;
 
 struct MethodOptions {
   std::int32_t budget = 1;  // answers, beams, turns or branches, as the method has them

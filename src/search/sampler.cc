@@ -20,6 +20,7 @@ void take(Drawn& drawn, RequestOutput output) {
   Sample& sample = drawn.samples[static_cast<std::size_t>(output.index)];
   sample.token_ids.insert(sample.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
   sample.text += output.text;
+  if (sample.first_likeliest.empty() && !output.logprobs.empty()) sample.first_likeliest = output.logprobs.front().top;
   for (const PositionLogprobs& position : output.logprobs) sample.logprob += position.chosen.logprob;
   drawn.num_search_tokens = output.usage.search_tokens;
   if (output.finish_reason) sample.is_finished = output.finish_reason == FinishReason::kStop;
@@ -40,7 +41,7 @@ Result<std::vector<Sample>> Sampler::draw(const std::vector<TokenId>& prompt, co
   request.sampling.seed = options.seed;
   request.sampling.stop = options.stop;
   request.sampling.include_stop_str_in_output = true;
-  request.sampling.logprobs = 0;
+  request.sampling.logprobs = options.num_likeliest;
   request.sampling.beam_width = options.num_beams;
   request.sampling.length_penalty = options.length_penalty;
   auto drawn = std::make_shared<Drawn>();

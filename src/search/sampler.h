@@ -19,6 +19,8 @@ struct Sample {
   std::string text;
   double logprob = 0.0;  // sum, natural
   bool is_finished = false;  // it ended by itself, and not at its limit
+  double score = 0.0;        // as a scorer has it
+  std::vector<TokenLogprob> first_likeliest;  // DrawOptions::num_likeliest tokens in the place of the first one
 
   double mean_logprob() const { return token_ids.empty() ? 0.0 : logprob / static_cast<double>(token_ids.size()); }
 };
@@ -31,6 +33,7 @@ struct DrawOptions {
   std::vector<std::string> stop = {};
   std::int32_t num_beams = 0;  // above 0: the best answers of a beam search of that width
   float length_penalty = 1.0f;
+  std::int32_t num_likeliest = 0;
 };
 
 // Counts what it draws. Borrows the engine. Thread safety: none.

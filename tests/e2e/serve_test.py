@@ -168,12 +168,36 @@ class Serve(CommandLineTest):
         self.assertEqual([choice["index"] for choice in two], [0, 1])
         chat = {"messages": [{"role": "user", "content": "one"}], "max_tokens": 4, "temperature": 1, "seed": 5}
         self.assertEqual(len(self.post("/v1/chat/completions", best_of=3, **chat)["choices"]), 1)
+        self.assertEqual("complete", answer["search"]["ended_by"])
+        self.assertNotIn("search", self.post("/v1/completions", **asked))
         for fields, says in (({"best_of": 1, "n": 2}, "best_of must be at least n, 2, is 1"),
                              ({"best_of": 2, "stream": True}, "not with stream: true")):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.post("/v1/completions", **asked, **fields)
             self.assertEqual(refused.exception.code, 400)
             self.assertIn(says, json.load(refused.exception)["error"]["message"])
+
+    def test_a_search_keeps_its_limits(self):
+        self.serve(LLAMA)
+        long = {"prompt": "one two", "max_tokens": 200, "ignore_eos": True, "temperature": 1, "seed": 5}
+        cut = self.post("/v1/completions", **long, search={"method": "best_of", "n": 4, "max_total_tokens": 40})
+        self.assertEqual("max_total_tokens", cut["search"]["ended_by"])
+        self.assertTrue(36 < cut["usage"]["search_tokens"] <= 44, cut["usage"])  # at most a step of four beyond
+        self.assertEqual("length", cut["choices"][0]["finish_reason"])
+        self.assertTrue(cut["choices"][0]["text"])
+        timed = self.post("/v1/completions", **long, search={"method": "best_of", "n": 2, "max_ms": 1})
+        self.assertEqual("max_ms", timed["search"]["ended_by"])
+        self.assertLess(timed["usage"]["search_tokens"], 400)
+        beams = self.post("/v1/completions", **long, search={"method": "beam", "n": 4, "max_total_tokens": 40})
+        self.assertLessEqual(beams["usage"]["search_tokens"], 40)
+        agreed = self.post("/v1/completions", **{**long, "temperature": 0, "max_tokens": 4},
+                           search={"method": "vote", "n": 9, "answer": "text"})
+        self.assertIn(agreed["search"]["ended_by"], ("decided", "complete"))
+        for wrong in ({"max_total_tokens": 0}, {"max_ms": "soon"}):
+            with self.subTest(wrong), self.assertRaises(urllib.error.HTTPError) as refused:
+                self.post("/v1/completions", **long, search={"method": "best_of", "n": 2, **wrong})
+            self.assertEqual(400, refused.exception.code)
+            self.assertIn("search." + next(iter(wrong)), json.load(refused.exception)["error"]["message"])
 
     def test_the_likeliest_answers_are_searched(self):
         self.serve(LLAMA)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kvasir/request.h"
@@ -30,6 +31,8 @@ class AnswerFormat {
 
   // Whether the token that ended a choice has a place among its tokens, though it has no text.
   virtual bool shows_stop_token() const { return false; }
+  // The answer was chosen from several, and why no more were drawn. Before whole().
+  virtual void note_search(std::string_view /*ended_by*/) {}
   // The body of an answer in one piece.
   virtual std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) = 0;
   // Appends the events that one output of a choice gives: none, one or several.

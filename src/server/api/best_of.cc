@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace kvasir::server::api {
@@ -34,7 +35,8 @@ std::vector<std::int32_t> BestOf::votes_for(const std::vector<ChoiceResult>& cho
   std::vector<std::optional<std::string>> answers;
   std::map<std::string, std::int32_t> counts;
   for (std::size_t i = 0; i < votes.size(); ++i) {
-    answers.push_back(search::extract_answer(*vote_, choices[first + i].text));
+    const bool votes_too = !scores_[first + i].is_cut;
+    answers.push_back(votes_too ? search::extract_answer(*vote_, choices[first + i].text) : std::nullopt);
     if (answers.back()) ++counts[*answers.back()];
   }
   for (std::size_t i = 0; i < votes.size(); ++i) votes[i] = answers[i] ? counts[*answers[i]] : 0;
@@ -50,7 +52,7 @@ std::int32_t BestOf::keep(std::vector<ChoiceResult>& choices) const {
     std::iota(order.begin(), order.end(), first);
     const std::vector<std::int32_t> votes = votes_for(choices, first);
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t choice) {
-      return std::pair(votes[choice - first], scores_[choice].mean());
+      return std::tuple(!scores_[choice].is_cut, votes[choice - first], scores_[choice].mean());
     });
     std::vector<PositionLogprobs> of_prompt = std::exchange(choices[first].prompt_logprobs, {});
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(num_kept_); ++rank) {

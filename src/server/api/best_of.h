@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 
 // Ranks the candidates of each prompt by the mean log-probability of their tokens, the one that ended them included. Of
 // equal ones the first wins. OpenAI's best_of (API reference, "Completions"). With a vote, those that say what most say come
-// first, the likeliest of them at the front. Thread safety: none.
+// first, the likeliest of them at the front. One that was cut short comes behind those that ended. Thread safety: none.
 class BestOf {
  public:
   BestOf() = default;
@@ -26,6 +26,8 @@ class BestOf {
   bool chooses() const { return num_kept_ < num_candidates_; }
   // Each output of a candidate, before anything is taken from it.
   void add(std::size_t choice, const RequestOutput& output);
+  // The candidate was given up before its end.
+  void cut(std::size_t choice) { scores_[choice].is_cut = true; }
   // Leaves the best of each prompt, likeliest first, and says how many tokens they had.
   std::int32_t keep(std::vector<ChoiceResult>& choices) const;
 
@@ -33,6 +35,7 @@ class BestOf {
   struct Score {
     double sum = 0.0;
     std::int32_t num_tokens = 0;
+    bool is_cut = false;
 
     double mean() const;
   };

@@ -94,6 +94,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .choices_per_prompt = asked.use_beam_search ? asked.sampling.n : std::max(asked.sampling.n, asked.best_of),
                  .kept_per_prompt = asked.sampling.n,
                  .vote = asked.vote,
+                 .search_limits = asked.search_limits,
                  .stream = asked.stream,
                  .has_kv_budget = asked.kv_budget.has_value(),
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
@@ -142,6 +143,9 @@ void Generation::submit(std::vector<Request> requests) {
   if (!parts_.stream) choices_.resize(num_choices);
   best_of_ = BestOf(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.kept_per_prompt,
                     parts_.vote);
+  if (best_of_.chooses() && (parts_.vote || parts_.search_limits.is_set())) {
+    search_end_.emplace(parts_.search_limits, static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.vote);
+  }
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
   parts_.writer->on_abort([self] {
@@ -250,6 +254,10 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   usages_[prompt] = output.usage;
   costs_[prompt] = output.cost;
   if (output.error) return fail_with(*std::move(output.error));
+  if (output.finish_reason == FinishReason::kCancelled && search_end_ && search_end_->has_ended(prompt)) {
+    best_of_.cut(choice);
+    output.finish_reason = FinishReason::kLength;
+  }
   if (output.finish_reason == FinishReason::kCancelled) {
     return fail({503, "the server is shutting down", {}, "shutting_down"});
   }
@@ -272,10 +280,24 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     if (is_first && first_token_) observe_flush();
     if (is_last) return parts_.writer->end_stream();
   } else {
+    const bool has_ended = output.finish_reason.has_value();
+    if (search_end_) search_end_->add(static_cast<std::int32_t>(output.token_ids.size()));
     collect(choice, std::move(output));
+    if (search_end_ && has_ended) search_end_->end(choice, choices_[choice].text);
     if (is_last) return finish();
+    if (search_end_) end_search(prompt);
   }
   if (request_finished && !is_over_) submit_waiting();
+}
+
+// Cancels the candidates that are not needed any more: all of them where a limit is reached.
+void Generation::end_search(std::size_t prompt) {
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - submitted_at_);
+  for (std::size_t each = parts_.search_limits.is_set() ? 0 : prompt; each < ids_.size(); ++each) {
+    if (search_end_->has_ended(each)) continue;
+    if (!search_end_->reason(each, elapsed).empty()) parts_.engine.cancel(ids_[each]);
+    if (!parts_.search_limits.is_set()) break;
+  }
 }
 
 // The requests of an answer whose client has gone end one by one.
@@ -404,6 +426,7 @@ void Generation::finish() {
     usage.search_tokens = usage.completion_tokens;
     usage.completion_tokens = best_of_.keep(choices_);
   }
+  if (best_of_.chooses()) parts_.format->note_search(search_end_ ? search_end_->ended_by() : "complete");
   std::string body = parts_.format->whole(choices_, usage);
   note_end();
   warn_of_budget();

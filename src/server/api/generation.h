@@ -12,6 +12,7 @@
 #include "server/api/answer_format.h"
 #include "server/api/api_context.h"
 #include "server/api/best_of.h"
+#include "server/api/search_end.h"
 #include "server/api_error.h"
 #include "server/http/response_writer.h"
 #include "server/observe/metrics.h"
@@ -36,6 +37,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::int32_t choices_per_prompt = 1;  // that are drawn
     std::int32_t kept_per_prompt = 1;     // of them, as answers
     std::optional<search::AnswerForm> vote = {};  // by which they are chosen
+    SearchLimits search_limits = {};
     bool stream = false;
     bool has_kv_budget = false;     // the client set one, and is told in a header where it is not kept
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
@@ -73,6 +75,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void observe_first_token(const RequestOutput& output, Clock::time_point now);
   void observe_flush();
   void collect(std::size_t choice, RequestOutput output);
+  void end_search(std::size_t prompt);
   void end_aborted(std::size_t prompt, const RequestOutput& output);
   void send_events(std::span<const http::Event> events);
   void ping();
@@ -105,6 +108,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool stream_begun_ = false;
 
   BestOf best_of_;
+  std::optional<SearchEnd> search_end_;  // where some of the candidates may not be needed
   std::vector<std::optional<FinishReason>> finish_reasons_;   // of each choice, once it has ended
   std::vector<ChoiceResult> choices_;                         // of an answer in one piece
   std::vector<std::optional<Clock::time_point>> last_token_;  // of each choice

@@ -109,6 +109,16 @@ ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
   if (answer != "number" && answer != "text") {
     return bad_request(fmt::format("search.answer must be number or text, is '{}'", printable(answer)), "search.answer");
   }
+  if (const auto tokens = find_member(members, "max_total_tokens")) {
+    FieldInput total = field.at("max_total_tokens", *tokens);
+    total.range = {1, kMaxInt32};
+    KVASIR_TRY(request.search_limits.max_total_tokens, integer_of(total));
+  }
+  if (const auto ms = find_member(members, "max_ms")) {
+    FieldInput time = field.at("max_ms", *ms);
+    time.range = {1, kMaxInt32};
+    KVASIR_TRY(request.search_limits.max_ms, integer_of(time));
+  }
   if (method == "vote") request.vote = answer == "number" ? search::AnswerForm::kNumber : search::AnswerForm::kText;
   return {};
 }
@@ -318,7 +328,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"best_of", "integer", {1, kMaxInt32}, "draw as many answers, n to the limit of choices, and give the n of the best mean log-probability; not with `stream`. `usage.search_tokens` counts all", read_best_of},
     {"use_beam_search", "boolean", {}, "the `n` likeliest answers that a search of as many beams finds (of `best_of`, where that is more), instead of drawn ones; a stream has them whole. `usage.search_tokens` counts all. Not with a schema or a KV budget", read_use_beam_search},
     {"length_penalty", "number", {-10, 10}, "of `use_beam_search`: scores are summed log-probabilities over length ^ length_penalty", read_length_penalty},
-    {"search", "object", {}, "draw `n` answers and give the best: `method` best_of (mean log-probability), vote (what most say; `answer` number: the last number of each, or text: all of it) or beam (as `use_beam_search`)", read_search},
+    {"search", "object", {}, "draw `n` answers and give the best: `method` best_of (mean log-probability), vote (what most say; `answer` number: the last number of each, or text: all of it) or beam (as `use_beam_search`). With `max_total_tokens` and `max_ms` what is best by then is given; a vote ends when the rest will hardly change it. The answer has `search.ended_by`", read_search},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
     {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",

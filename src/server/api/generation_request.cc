@@ -35,6 +35,7 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
     return bad_request("prompt_logprobs is not available with stream: true", "prompt_logprobs");
   }
   KVASIR_CHECKED(check_best_of(request));
+  if (request.use_beam_search && request.search_limits.max_ms > 0) warnings.add("search.max_ms is left out: beams are known at their end");
   if (request.bad_words.empty()) return {};
   if (!request.guide) request.guide = Guide{.kind = Guide::Kind::kText, .field = "bad_words"};
   request.guide->excluded = request.bad_words;
@@ -60,6 +61,10 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
   } else if (request.best_of > request.sampling.n) {
     wanted.sampling.n = request.best_of;
     wanted.sampling.logprobs = wanted.sampling.logprobs.value_or(0);  // to rank them by
+  }
+  if (const std::int64_t limit = request.search_limits.max_total_tokens; limit > 0) {
+    const std::int64_t each = std::max<std::int64_t>(1, request.use_beam_search ? limit / num_beams(request) : limit);
+    wanted.sampling.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(wanted.sampling.max_tokens.value_or(each), each));
   }
   wanted.cache_namespace =
       tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;

@@ -14,6 +14,7 @@
 #include "server/api/chosen_adapter.h"
 #include "server/api/default_sampling.h"
 #include "server/api/field.h"
+#include "server/api/search_end.h"
 
 namespace kvasir::server::api {
 
@@ -37,6 +38,7 @@ struct GenerationRequest {
   std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n
   bool use_beam_search = false;  // of num_beams(), instead of answers that are drawn
   bool is_search = false;        // `search` says so, and not `best_of`
+  SearchLimits search_limits;
   std::optional<search::AnswerForm> vote = {};  // of these the ones that say what most say come first
 };
 

@@ -24,6 +24,10 @@ JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::stri
   return json.member("system_fingerprint", header.fingerprint);
 }
 
+void write_search(JsonWriter& json, std::string_view ended_by) {
+  if (!ended_by.empty()) json.key("search").begin_object().member("ended_by", ended_by).end_object();
+}
+
 void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasoning_tokens) {
   json.begin_object();
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);

@@ -30,6 +30,8 @@ AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& re
 // Opens the object and writes id, object, created, model, system_fingerprint.
 JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::string_view object);
 // {"prompt_tokens",...}. The thoughts among the completion's tokens have a member where there are any.
+// Nothing where `ended_by` is empty: the answer was not chosen from several.
+void write_search(JsonWriter& json, std::string_view ended_by);
 void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasoning_tokens = 0);
 // Writes "usage" of a chunk, as far as it has one, and closes the object.
 void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage,

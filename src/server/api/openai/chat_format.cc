@@ -92,6 +92,7 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
   }
   json.key("usage");
   write_usage(json, usage, num_reasoning_tokens());
+  write_search(json, search_ended_by_);
   if (options_.timings) {
     json.key("timings");
     write_timings(json, usage, choices.back().cost);

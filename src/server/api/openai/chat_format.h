@@ -34,6 +34,7 @@ class ChatFormat final : public AnswerFormat {
   // Borrows both.
   ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids);
 
+  void note_search(std::string_view ended_by) override { search_ended_by_ = ended_by; }
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                      http::Events& events) override;
@@ -73,6 +74,7 @@ class ChatFormat final : public AnswerFormat {
   IdSource& ids_;
   std::vector<Stream> streams_;  // by choice
   RequestCost cost_;             // of the stream so far
+  std::string search_ended_by_;
 };
 
 }  // namespace kvasir::server::api

@@ -69,6 +69,7 @@ std::string CompletionFormat::whole(const std::vector<ChoiceResult>& choices, co
   }
   json.end_array().key("usage");
   write_usage(json, usage);
+  write_search(json, search_ended_by_);
   if (options_.timings) {
     json.key("timings");
     write_timings(json, usage, choices.back().cost);

@@ -37,6 +37,7 @@ class CompletionFormat final : public AnswerFormat {
 
   // Clients that score text take the last entry for the token that they had to ask for (lm-eval drops it).
   bool shows_stop_token() const override { return true; }
+  void note_search(std::string_view ended_by) override { search_ended_by_ = ended_by; }
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                      http::Events& events) override;
@@ -62,6 +63,7 @@ class CompletionFormat final : public AnswerFormat {
   std::vector<LegacyLogprobs> logprobs_;                        // by choice
   std::vector<bool> has_begun_;                                 // by choice
   std::vector<std::vector<PositionLogprobs>> prompt_logprobs_;  // by prompt, as a stream brings them
+  std::string search_ended_by_;
 };
 
 }  // namespace kvasir::server::api
