@@ -29,7 +29,7 @@ SERVER_ROOMS = {
     "http": {"server/observe", "server/auth/tenant.h"},
     "auth": {"server/http"},
     "stored": {"sqlite"},
-    "api": {"engine", "text", "jinja", "grammar/compile/ignored_keywords.h", "grammar/regex/term_store.h", "grammar/tags/tool_call_syntax.h", "grammar/tags/tool_grammar.h", "search/answer_extractor.h", "server/http", "server/auth", "server/observe",
+    "api": {"engine", "text", "jinja", "grammar/compile/ignored_keywords.h", "grammar/regex/term_store.h", "grammar/tags/tool_call_syntax.h", "grammar/tags/tool_grammar.h", "search/answer_extractor.h", "search/ballot.h", "server/http", "server/auth", "server/observe",
             "server/stored"},
     "carriers": {"server/http", "server/api", "server/observe", "server/auth/tenant.h"},
     "page": {"server/http", "server/api/endpoint.h"},

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tasks for `kvasir eval search`: make_tasks.py sums|words|apples COUNT [--seed 1] > tasks.jsonl
+"""Writes tasks for `kvasir eval search`: make_tasks.py sums|words COUNT [--seed 1] > tasks.jsonl
 
 - sums: two numbers up to 60 are added.
 - words: a problem of one line with one step.
-- apples: one such problem, always in the same words.
 
 The same arguments give the same lines. Exit codes: 0, 2.
 """
@@ -34,23 +33,15 @@ def word_task(rng):
     return f"{name} and {other} share {2 * a} {thing} equally. How many {thing} does each get?", a
 
 
-def apples_task(rng):
-    a, b = rng.randint(3, 20), rng.randint(2, 12)
-    return f"Tom has {a} apples. He buys {b} more apples. How many apples does Tom have now?", a + b
-
-
-TASKS = {"sums": sum_task, "words": word_task, "apples": apples_task}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=list(TASKS))
+    parser.add_argument("kind", choices=["sums", "words"])
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)
     for _ in range(args.count):
-        prompt, answer = TASKS[args.kind](rng)
+        prompt, answer = (sum_task if args.kind == "sums" else word_task)(rng)
         print(json.dumps({"prompt": prompt, "answer": str(answer), "check": "number"}))
 
 
