@@ -15,12 +15,10 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
+#include "engine/policy_reader.h"
 #include "eval/npy_writer.h"
 #include "eval/windows.h"
-#include "kv/kv_cache_manager.h"
 #include "kv/policy/block_forecast.h"
-#include "runtime/model_runner.h"
-#include "sched/scheduler.h"
 #include "store/model_store.h"
 
 namespace kvasir {
@@ -98,25 +96,7 @@ void write_rows(const std::string& path, const std::vector<std::vector<float>>& 
 
 void trace(LoadedModel& loaded, const std::vector<TokenId>& window, const std::string& prefix) {
   const Onlooker onlooker(static_cast<std::int32_t>(window.size()) / kv::kTokensPerBlock);
-  kv::KvCacheManager kv(loaded.kv);
-  sched::Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = kv::kTokensPerBlock}, kv);
-  runtime::ModelRunner runner(*loaded.model, *loaded.backend, loaded.kv_views(kv.cells()),
-                              loaded.prefill_only_memory(kv.cells(), kv.prefill_only().group()), loaded.max_logit_rows);
-  sched::SequenceRequest request;
-  request.prompt_token_ids = window;
-  request.use_prefix_cache = false;
-  request.kv_policy.policy = &onlooker;
-  request.stop.max_tokens = 1;
-  if (!scheduler.add(request, {})) std::exit(2);
-  SamplingParams params;
-  params.temperature = 0.0f;
-  while (scheduler.has_unfinished()) {
-    const sched::SchedulerOutput& output = scheduler.schedule({});
-    const std::vector<runtime::SamplingTask> tasks(output.sequences.size(),
-                                                   {.params = &params, .allowed = sampling::AllowedTokens::all()});
-    static_cast<void>(runner.run(output, tasks));
-    static_cast<void>(scheduler.update(runner.sampled(), {}));
-  }
+  if (!read_with_policy(loaded, window, onlooker, {})) std::exit(2);
   write_rows(prefix + ".scores.npy", onlooker.rows());
   std::vector<float> tokens(onlooker.statistics().size(), 0.0f);
   for (std::size_t i = 0; i < std::min(tokens.size(), window.size()); ++i) tokens[i] = static_cast<float>(window[i]);

@@ -54,6 +54,19 @@ class CalibrateKv(CommandLineTest):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"kv_forecast": forecast | {"output_biases": [0]}}))
         self.refusal(BAD_FILE, *run, "ladder-learned", says="its forecast is not of 2 KV heads, 16 units and 7 inputs")
 
+    def test_a_forecast_is_learned(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        text = self.file("long.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 600)
+        found = self.json("calibrate-kv", model, "--file", text, "--forecast", "--forecast-windows", "3")
+        forecast = found["forecast"]
+        self.assertEqual(2, forecast["windows"])
+        self.assertLess(forecast["loss"], forecast["loss_of_mean"])
+        for kl in ("kl_ladder_20", "kl_decayed_mass_20", "kl_learned_20"):
+            self.assertGreaterEqual(forecast[kl], 0)
+        kept = json.loads(pathlib.Path(found["file"]).read_text())["kv_forecast"]
+        self.assertEqual((7 * 16, 2 * 16, 16, 2), tuple(len(kept[name]) for name in ("input_weights", "hidden_biases", "output_weights", "output_biases")))
+        self.refusal(UNMET, "calibrate-kv", model, "--file", self.text, "--forecast", says="1920")
+
     def test_a_broken_file_is_made_anew_by_the_command_that_it_names(self):
         model = self.model(GEMMA)
         pathlib.Path(f"{model}.kv.json").write_text("{")

@@ -1,0 +1,150 @@
+#include "learn/forecast_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "base/check.h"
+
+namespace kvasir::learn {
+namespace {
+
+using Network = kv::ForecastNetwork;
+constexpr std::size_t kInputs = Network::kNumInputs, kHidden = Network::kNumHidden;
+
+constexpr float kGreatestRate = 3e-3f, kLeastRate = 1e-5f;
+constexpr std::int32_t kWarmUpSteps = 100;
+constexpr float kFirstMomentum = 0.9f, kSecondMomentum = 0.99f;
+constexpr std::int32_t kStepsPerQuestion = 50;
+
+// All numbers of a network in one run: those of the inputs, the output, the hidden biases and the output biases.
+class Numbers {
+ public:
+  explicit Numbers(std::size_t num_cells) : num_cells_(num_cells), values_(kInputs * kHidden + kHidden + num_cells * (kHidden + 1), 0.0f) {}
+
+  std::vector<float>& values() { return values_; }
+  float* input(std::size_t i) { return values_.data() + i * kHidden; }
+  float* output() { return values_.data() + kInputs * kHidden; }
+  float* hidden_bias(std::size_t cell) { return output() + kHidden + cell * kHidden; }
+  float& output_bias(std::size_t cell) { return hidden_bias(num_cells_)[cell]; }
+
+ private:
+  std::size_t num_cells_;
+  std::vector<float> values_;
+};
+
+// Inputs less their mean, over their spread.
+struct Scaling {
+  kv::ForecastInputs::Inputs mean{}, spread{};
+};
+
+Scaling scaling_of(std::span<const ForecastRow> rows) {
+  std::array<double, kInputs> sum{}, square{};
+  for (const ForecastRow& row : rows) {
+    for (std::size_t i = 0; i < kInputs; ++i) {
+      sum[i] += row.inputs[i];
+      square[i] += double{row.inputs[i]} * row.inputs[i];
+    }
+  }
+  Scaling scaling;
+  const auto count = static_cast<double>(rows.size());
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    const double mean = sum[i] / count;
+    scaling.mean[i] = static_cast<float>(mean);
+    scaling.spread[i] = static_cast<float>(std::sqrt(std::max(0.0, square[i] / count - mean * mean)) + 1e-6);
+  }
+  return scaling;
+}
+
+// Adds the slopes of one row's loss.
+void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers, Numbers& slopes) {
+  const auto cell = static_cast<std::size_t>(row.cell);
+  std::array<float, kInputs> x;
+  for (std::size_t i = 0; i < kInputs; ++i) x[i] = (row.inputs[i] - scaling.mean[i]) / scaling.spread[i];
+  std::array<float, kHidden> hidden;
+  std::copy_n(numbers.hidden_bias(cell), kHidden, hidden.begin());
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    for (std::size_t j = 0; j < kHidden; ++j) hidden[j] += x[i] * numbers.input(i)[j];
+  }
+  float z = numbers.output_bias(cell);
+  for (std::size_t j = 0; j < kHidden; ++j) z += std::max(0.0f, hidden[j]) * numbers.output()[j];
+  if (!(z > Network::kLeast && z < Network::kMost)) return;  // it is cut there
+  const float slope = std::exp(z) - row.target;
+  slopes.output_bias(cell) += slope;
+  for (std::size_t j = 0; j < kHidden; ++j) {
+    if (hidden[j] <= 0.0f) continue;
+    slopes.output()[j] += slope * hidden[j];
+    const float of_hidden = slope * numbers.output()[j];
+    slopes.hidden_bias(cell)[j] += of_hidden;
+    for (std::size_t i = 0; i < kInputs; ++i) slopes.input(i)[j] += of_hidden * x[i];
+  }
+}
+
+float rate_of(std::int32_t step, std::int32_t num_steps) {
+  const float warm = std::min(1.0f, static_cast<float>(step) / kWarmUpSteps);
+  const float part = static_cast<float>(step) / static_cast<float>(num_steps);
+  return kGreatestRate * warm * 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * part)) + kLeastRate;
+}
+
+// The network for inputs as they come.
+Network network_of(Numbers& numbers, const Scaling& scaling, std::size_t num_cells) {
+  Network network;
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    for (std::size_t j = 0; j < kHidden; ++j) network.input_weights[i][j] = numbers.input(i)[j] / scaling.spread[i];
+  }
+  std::copy_n(numbers.output(), kHidden, network.output_weights.begin());
+  for (std::size_t cell = 0; cell < num_cells; ++cell) {
+    Network::Hidden& biases = network.hidden_biases.emplace_back();
+    for (std::size_t j = 0; j < kHidden; ++j) {
+      biases[j] = numbers.hidden_bias(cell)[j];
+      for (std::size_t i = 0; i < kInputs; ++i) biases[j] -= scaling.mean[i] * network.input_weights[i][j];
+    }
+    network.output_biases.push_back(numbers.output_bias(cell));
+  }
+  return network;
+}
+
+}  // namespace
+
+Network fit_forecast(std::span<const ForecastRow> rows, std::int32_t num_cells, const FitOptions& options,
+                     const std::function<bool(double)>& keep_going) {
+  CHECK(!rows.empty());
+  const auto cells = static_cast<std::size_t>(num_cells);
+  const Scaling scaling = scaling_of(rows);
+  std::mt19937_64 random(options.seed);
+  std::normal_distribution<float> normal;
+  Numbers numbers(cells), first(cells), second(cells), slopes(cells);
+  for (std::size_t i = 0; i < kInputs * kHidden; ++i) numbers.values()[i] = normal(random) / std::sqrt(static_cast<float>(kInputs));
+  for (std::size_t j = 0; j < kHidden; ++j) numbers.output()[j] = 0.1f * normal(random);
+  for (std::int32_t step = 1; step <= options.num_steps; ++step) {
+    if (step % kStepsPerQuestion == 0 && !keep_going(static_cast<double>(step) / options.num_steps)) break;
+    std::ranges::fill(slopes.values(), 0.0f);
+    for (std::int32_t i = 0; i < options.num_rows_per_step; ++i) add_slopes(rows[random() % rows.size()], scaling, numbers, slopes);
+    const float rate = rate_of(step, options.num_steps);
+    const float first_part = 1.0f - std::pow(kFirstMomentum, static_cast<float>(step));
+    const float second_part = 1.0f - std::pow(kSecondMomentum, static_cast<float>(step));
+    for (std::size_t i = 0; i < numbers.values().size(); ++i) {
+      const float slope = slopes.values()[i] / static_cast<float>(options.num_rows_per_step);
+      float& m = first.values()[i];
+      float& v = second.values()[i];
+      m = kFirstMomentum * m + (1.0f - kFirstMomentum) * slope;
+      v = kSecondMomentum * v + (1.0f - kSecondMomentum) * slope * slope;
+      numbers.values()[i] -= rate * (m / first_part) / (std::sqrt(v / second_part) + 1e-8f);
+    }
+  }
+  return network_of(numbers, scaling, cells);
+}
+
+double forecast_loss(const Network& network, std::span<const ForecastRow> rows) {
+  double sum = 0.0;
+  for (const ForecastRow& row : rows) {
+    const double z = network.log_of_attention(static_cast<std::size_t>(row.cell), row.inputs);
+    sum += std::exp(z) - double{row.target} * z;
+  }
+  return sum / static_cast<double>(std::max<std::size_t>(1, rows.size()));
+}
+
+}  // namespace kvasir::learn
