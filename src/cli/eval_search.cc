@@ -93,6 +93,9 @@ eval::SearchScorer scorer_named(std::string_view name) {
 }
 
 Result<int> run(const EvalSearchOptions& options, const GlobalOptions& globals) {
+  if (!options.scorer_model.empty() && options.scorer != "judge") {
+    return make_error(ErrorKind::kUsage, fmt::format("--scorer-model: it judges, and --scorer is {}", options.scorer), "scorer-model");
+  }
   KVASIR_TRY(const std::string text, read_input_file(options.tasks));
   KVASIR_TRY(const std::vector<eval::SearchTask> tasks, eval::parse_search_tasks(text));
   Interruption interruption;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace kvasir {
 namespace {
 
 constexpr int kReloadNiceness = 10;  // steps go first
+// A reading that finds no room ends at once, or when the file is known; it is tried anew after so long.
+constexpr std::chrono::milliseconds kRetryTime{20}, kMostWaitTime{60000};
 
 Error reload_closed_error() { return {ErrorKind::kUnavailable, "the server is shutting down"}; }
 
@@ -45,7 +48,18 @@ void AdapterReloader::run(const std::stop_token& stop) {
     const Job job = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    job.sink(job.stop.stop_requested() ? make_error(ErrorKind::kCancelled, "the client has left") : acquire(job.name));
+    job.sink(job.stop.stop_requested() ? make_error(ErrorKind::kCancelled, "the client has left") : wait_for(job, stop));
+  }
+}
+
+Result<AdapterHold> AdapterReloader::wait_for(const Job& job, const std::stop_token& stop) {
+  for (auto waited = kRetryTime; ; waited += kRetryTime) {
+    Result<AdapterHold> held = acquire(job.name);
+    if (held || held.error().kind != ErrorKind::kUnavailable || waited > kMostWaitTime) return held;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, stop, kRetryTime, [] { return false; });
+    if (stop.stop_requested()) return std::unexpected(reload_closed_error());
+    if (job.stop.stop_requested()) return make_error(ErrorKind::kCancelled, "the client has left");
   }
 }
 

@@ -15,7 +15,8 @@
 
 namespace kvasir {
 
-// One thread of low priority reads them, one after the other. It begins with the first.
+// One thread of low priority reads them, one after the other. It begins with the first. Where others leave no room it waits
+// until one of them has ended, for a minute at most.
 //
 // Thread safety: all functions may be called from any thread.
 class AdapterReloader {
@@ -40,6 +41,7 @@ class AdapterReloader {
   Status enqueue(Job& job);
   void run(const std::stop_token& stop);
   Result<AdapterHold> acquire(const std::string& name);
+  Result<AdapterHold> wait_for(const Job& job, const std::stop_token& stop);
 
   AdapterSet& adapters_;
   std::mutex closing_;  // before mutex_

@@ -126,11 +126,16 @@ Status AdapterSet::make_room(const AdapterConfig& config, std::int64_t packed_by
   const std::lock_guard lock(mutex_);
   const std::int64_t used_bytes = alive_bytes();
   std::vector<Listed*> idle;
-  std::int64_t idle_bytes = 0;
+  std::int64_t idle_bytes = 0, staying_bytes = 0;
   for (Listed& listed : listed_) {
+    if (!listed.may_leave && listed.config.name != config.name) staying_bytes += listed.entry->weights->num_bytes;
     if (!listed.is_idle()) continue;
     idle.push_back(&listed);
     idle_bytes += listed.entry->weights->num_bytes;
+  }
+  if (wanted_bytes > max_bytes_ - staying_bytes) {
+    return make_error(ErrorKind::kUsage, fmt::format("{}, --adapter-memory is {}, and adapters that stay have {} of it", wants,
+                                                     format_bytes(max_bytes_), format_bytes(staying_bytes)), "adapter-memory");
   }
   if (wanted_bytes > max_bytes_ - used_bytes + idle_bytes) {
     return make_error(ErrorKind::kUnavailable, fmt::format("{}, and others have {} of the {} of --adapter-memory", wants,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -44,16 +45,29 @@ class Factors {
     }
     bool is_rank_stabilised = false;
     if (config["use_rslora"].get(is_rank_stabilised) == simdjson::SUCCESS) factors.is_rank_stabilised_ = is_rank_stabilised;
+    std::int64_t rank = 0;
+    if (simdjson::dom::element value; config["r"].get(value) == simdjson::SUCCESS) {
+      if (value.get(rank) != simdjson::SUCCESS || rank < 1) return refused("r: must be a whole number above 0");
+    }
+    simdjson::dom::object ranks;
+    const bool has_others = config["rank_pattern"].get(ranks) == simdjson::SUCCESS && ranks.size() > 0;
+    factors.rank_ = has_others ? 0 : rank;
     simdjson::dom::object alphas;
     if (config["alpha_pattern"].get(alphas) != simdjson::SUCCESS) return factors;
     for (const auto [name, json] : alphas) {
       double alpha = 0;
       if (json.get(alpha) != simdjson::SUCCESS) return refused("alpha_pattern: a value is no number");
+      const auto is_of_path = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
+      if (!std::ranges::all_of(std::string_view(name), is_of_path)) {
+        return refused(fmt::format("alpha_pattern: \"{}\" is no module's name", printable(name)));
+      }
       factors.alphas_.emplace_back(name, alpha);
     }
     return factors;
   }
 
+  // Of all modules; 0: they differ, or the file does not say.
+  std::int64_t rank() const { return rank_; }
   // As PEFT has it: the first pattern that the module's name ends with.
   float of(std::string_view module, std::int32_t rank) const {
     double alpha = alpha_;
@@ -69,6 +83,7 @@ class Factors {
  private:
   double alpha_ = 0;
   bool is_rank_stabilised_ = false;
+  std::int64_t rank_ = 0;
   std::vector<std::pair<std::string, double>> alphas_;
 };
 
@@ -199,6 +214,9 @@ Result<std::vector<AdapterTensor>> read_peft_adapter(const std::string& folder, 
   const bool is_ordered = mapping != nullptr && mapping->rope_by_halves && config.rope_style != backend::RopeStyle::kHalves;
   for (AdapterTensor& tensor : tensors) {
     const auto module = std::ranges::find(modules, tensor.name, &std::pair<std::string, std::string>::first);
+    if (factors.rank() != 0 && tensor.rank != factors.rank()) {
+      return make_error(ErrorKind::kBadFile, fmt::format("{} has rank {}, {} says r {}", printable(module->second), tensor.rank, kConfig, factors.rank()));
+    }
     tensor.factor = factors.of(module->second, tensor.rank);
     const std::int32_t num_heads = tensor.name.ends_with("attn_q.weight")   ? config.num_heads
                                    : tensor.name.ends_with("attn_k.weight") ? config.num_kv_heads

@@ -180,20 +180,26 @@ class Serve(CommandLineTest):
     def test_a_search_keeps_its_limits(self):
         self.serve(LLAMA)
         long = {"prompt": "one two", "max_tokens": 200, "ignore_eos": True, "temperature": 1, "seed": 5}
-        cut = self.post("/v1/completions", **long, search={"method": "best_of", "n": 4, "max_total_tokens": 40})
-        self.assertEqual("max_total_tokens", cut["search"]["ended_by"])
-        self.assertTrue(36 < cut["usage"]["search_tokens"] <= 44, cut["usage"])  # at most a step of four beyond
-        self.assertEqual("length", cut["choices"][0]["finish_reason"])
-        self.assertTrue(cut["choices"][0]["text"])
-        timed = self.post("/v1/completions", **long, search={"method": "best_of", "n": 2, "max_ms": 1})
+        for fields in ({}, {"n": 4}):
+            cut = self.post("/v1/completions", **long, **fields, search={"method": "best_of", "n": 4, "max_total_tokens": 42})
+            self.assertEqual("max_total_tokens", cut["search"]["ended_by"])
+            self.assertEqual(40, cut["usage"]["search_tokens"])
+            self.assertEqual("length", cut["choices"][0]["finish_reason"])
+        two = self.post("/v1/completions", **{**long, "prompt": ["one", "two"]}, search={"method": "beam", "n": 4, "max_total_tokens": 42})
+        self.assertEqual("max_total_tokens", two["search"]["ended_by"])
+        self.assertLessEqual(two["usage"]["search_tokens"], 42)
+        timed = self.post("/v1/completions", **{**long, "max_tokens": 4000}, search={"method": "best_of", "n": 2, "max_ms": 20})
         self.assertEqual("max_ms", timed["search"]["ended_by"])
-        self.assertLess(timed["usage"]["search_tokens"], 400)
-        beams = self.post("/v1/completions", **long, search={"method": "beam", "n": 4, "max_total_tokens": 40})
-        self.assertLessEqual(beams["usage"]["search_tokens"], 40)
-        agreed = self.post("/v1/completions", **{**long, "temperature": 0, "max_tokens": 4},
-                           search={"method": "vote", "n": 9, "answer": "text"})
-        self.assertIn(agreed["search"]["ended_by"], ("decided", "complete"))
-        for wrong in ({"max_total_tokens": 0}, {"max_ms": "soon"}):
+        self.assertLess(timed["usage"]["search_tokens"], 8000)
+        ranked = self.post("/v1/completions", **{**long, "max_tokens": 9}, n=3, logprobs=1, search={"method": "best_of", "n": 3})["choices"]
+        means = [sum(choice["logprobs"]["token_logprobs"]) / 9 for choice in ranked]
+        self.assertEqual(sorted(means, reverse=True), means)
+        vote = {**long, "max_tokens": 12, "ignore_eos": False, "search": {"method": "vote", "n": 9, "answer": "text"}}
+        first = self.post("/v1/completions", **vote)
+        self.assertIn(first["search"]["ended_by"], ("decided", "complete"))
+        for _ in range(5):
+            self.assertEqual(first["choices"], self.post("/v1/completions", **vote)["choices"])
+        for wrong in ({"max_total_tokens": 0}, {"max_total_tokens": 1}, {"max_ms": "soon"}, {"max_total_token": 9}):
             with self.subTest(wrong), self.assertRaises(urllib.error.HTTPError) as refused:
                 self.post("/v1/completions", **long, search={"method": "best_of", "n": 2, **wrong})
             self.assertEqual(400, refused.exception.code)

@@ -1,6 +1,7 @@
 // Idle adapters give up their memory for others, and come back for the requests that name them.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <future>
@@ -159,11 +160,39 @@ TEST_F(LoraIdle, WhoIsInUseStays) {
   EXPECT_EQ(engine->stats().num_adapter_evictions, 1);
   AdapterHold hold = prepared(*engine, "a").value();
   EXPECT_EQ(load(*engine, "c").error().kind, ErrorKind::kUnavailable);
-  EXPECT_EQ(prepared(*engine, "b").error().kind, ErrorKind::kUnavailable);
   EXPECT_EQ(generate(*engine, {request_for("")}).front().token_ids, base_);
   hold.reset();
   EXPECT_TRUE(load(*engine, "c"));
   EXPECT_EQ(says(*engine, "c"), answer_of("c"));
+}
+
+TEST_F(LoraIdle, ARequestWaitsUntilOthersLeaveRoom) {
+  const auto engine = engine_for(1);
+  ASSERT_TRUE(load(*engine, "a"));
+  ASSERT_TRUE(load(*engine, "b"));  // a leaves
+  AdapterHold hold = prepared(*engine, "b").value();
+  std::promise<Result<AdapterHold>> back;
+  std::future<Result<AdapterHold>> comes = back.get_future();
+  engine->prepare_adapter("a", {}, [&](Result<AdapterHold> held) { back.set_value(std::move(held)); });
+  EXPECT_EQ(comes.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_EQ(says(*engine, "b"), answer_of("b")) << "others run meanwhile";
+  hold.reset();
+  EXPECT_TRUE(comes.get());
+  EXPECT_EQ(says(*engine, "a"), answer_of("a"));
+  std::stop_source client;
+  hold = prepared(*engine, "a").value();
+  std::promise<Result<AdapterHold>> never;
+  engine->prepare_adapter("b", client.get_token(), [&](Result<AdapterHold> held) { never.set_value(std::move(held)); });
+  client.request_stop();
+  EXPECT_EQ(never.get_future().get().error().kind, ErrorKind::kCancelled);
+}
+
+TEST_F(LoraIdle, OneThatStaysLeavesNoRoomForever) {
+  const auto engine = this->engine(one_bytes_ + read_bytes_, {{.name = "a", .path = path("a")}});
+  const Status refused = load(*engine, "b");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(refused.error().message.contains("adapters that stay have")) << refused.error().message;
 }
 
 TEST_F(LoraIdle, OneThatCanNeverFitPutsNobodyOut) {

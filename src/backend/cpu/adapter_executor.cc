@@ -58,11 +58,13 @@ DType AdapterExecutor::dtype_of(const AdapterPart& part) const {
 Result<std::unique_ptr<CpuMatrix>> AdapterExecutor::pack(const std::vector<float>& numbers, std::int64_t row_length,
                                                          DType dtype, std::span<std::byte>& room) {
   std::vector<std::uint16_t> halves;
-  if (dtype == DType::kF16) {
+  if (dtype == DType::kF16 || type_ == AdapterType::kInt8) {
     const auto is_beyond = [](float number) { return std::abs(number) >= kHalfLimit; };
     if (const auto beyond = std::ranges::find_if(numbers, is_beyond); beyond != numbers.end()) {
-      return make_error(ErrorKind::kBadFile, fmt::format("a number is {}, halves end at 65504", *beyond));
+      return make_error(ErrorKind::kBadFile, fmt::format("a number is {}, the greatest may be 65504", *beyond));
     }
+  }
+  if (dtype == DType::kF16) {
     halves.reserve(numbers.size());
     std::ranges::transform(numbers, std::back_inserter(halves), float_to_half);
   }

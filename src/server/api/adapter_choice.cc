@@ -97,4 +97,10 @@ void choose_adapter(const ApiContext& context, std::string_view model, Request& 
   wanted.adapter_scale = chosen.scale;
 }
 
+ApiError adapter_failed(const std::string& name, const Error& error) {
+  const bool is_passing = error.kind == ErrorKind::kMachine || error.kind == ErrorKind::kUnavailable;
+  return {is_passing ? 503 : 400, fmt::format("the adapter \"{}\" could not be loaded: {}", printable(name), error.message),
+          "model", is_passing ? "overloaded" : "model_not_loaded"};
+}
+
 }  // namespace kvasir::server::api

@@ -13,6 +13,9 @@
 
 namespace kvasir::server::api {
 
+// What a request is told whose adapter did not come back: as of a load that fails.
+ApiError adapter_failed(const std::string& name, const Error& error);
+
 // A list of objects with id and scale. What asks for nothing is an empty list. Errors (400): the member that is no such
 // thing.
 ApiResult<std::vector<LoraScale>> lora_scales_of(const FieldInput& field);

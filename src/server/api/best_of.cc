@@ -11,10 +11,11 @@
 namespace kvasir::server::api {
 
 BestOf::BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept,
-               std::optional<search::AnswerForm> vote)
+               std::optional<search::AnswerForm> vote, bool ranks)
     : num_candidates_(num_candidates),
       num_kept_(num_kept),
       vote_(vote),
+      ranks_(ranks),
       scores_(static_cast<std::size_t>(num_prompts) * static_cast<std::size_t>(num_candidates)) {}
 
 // An answer without a token comes last.
@@ -63,6 +64,11 @@ std::int32_t BestOf::keep(std::vector<ChoiceResult>& choices) const {
   }
   choices = std::move(kept);
   return num_tokens;
+}
+
+std::int64_t num_charged(const RequestOutput& output) {
+  if (output.usage.search_tokens == 0) return std::ssize(output.token_ids);
+  return output.request_finished ? output.usage.search_tokens : 0;
 }
 
 }  // namespace kvasir::server::api

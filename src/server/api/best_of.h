@@ -19,11 +19,12 @@ class BestOf {
  public:
   BestOf() = default;
   // Requires: num_kept <= num_candidates, both of a prompt. `vote`: where in a text the answer is that is voted for.
+  // `ranks`: the best comes first where all are kept too.
   BestOf(std::int32_t num_prompts, std::int32_t num_candidates, std::int32_t num_kept,
-         std::optional<search::AnswerForm> vote = {});
+         std::optional<search::AnswerForm> vote = {}, bool ranks = false);
 
   // Whether there is anything to choose.
-  bool chooses() const { return num_kept_ < num_candidates_; }
+  bool chooses() const { return ranks_ || num_kept_ < num_candidates_; }
   // Each output of a candidate, before anything is taken from it.
   void add(std::size_t choice, const RequestOutput& output);
   // The candidate was given up before its end.
@@ -45,7 +46,11 @@ class BestOf {
 
   std::int32_t num_candidates_ = 1, num_kept_ = 1;
   std::optional<search::AnswerForm> vote_;
+  bool ranks_ = false;
   std::vector<Score> scores_;  // of each choice
 };
+
+// Tokens that a tenant is charged with for an output. Beams are charged with what all of them ran, at their end.
+std::int64_t num_charged(const RequestOutput& output);
 
 }  // namespace kvasir::server::api

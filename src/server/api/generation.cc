@@ -12,6 +12,7 @@
 #include "engine/kv_params.h"
 #include "engine/stop_token.h"
 #include "grammar/compile/ignored_keywords.h"
+#include "server/api/adapter_choice.h"
 #include "server/api/api_context.h"
 #include "server/api/warnings.h"
 
@@ -66,19 +67,6 @@ void warn_of_ignored(const Guide& guide, const CompiledGuide& compiled, http::Re
   add_warnings(warnings, writer);
 }
 
-// As of a load that fails.
-ApiError adapter_failed(const std::string& name, const Error& error) {
-  const bool is_passing = error.kind == ErrorKind::kMachine || error.kind == ErrorKind::kUnavailable;
-  return {is_passing ? 503 : 400, fmt::format("the adapter \"{}\" could not be loaded: {}", printable(name), error.message),
-          "model", is_passing ? "overloaded" : "model_not_loaded"};
-}
-
-// Beams are charged with what all of them ran, at their end.
-std::int64_t num_charged(const RequestOutput& output) {
-  if (output.usage.search_tokens == 0) return std::ssize(output.token_ids);
-  return output.request_finished ? output.usage.search_tokens : 0;
-}
-
 }  // namespace
 
 void Generation::start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
@@ -94,11 +82,16 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                  .choices_per_prompt = asked.use_beam_search ? asked.sampling.n : std::max(asked.sampling.n, asked.best_of),
                  .kept_per_prompt = asked.sampling.n,
                  .vote = asked.vote,
+                 .is_search = asked.is_search,
+                 .has_beams = asked.use_beam_search,
                  .search_limits = asked.search_limits,
                  .stream = asked.stream,
                  .has_kv_budget = asked.kv_budget.has_value(),
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
                  .memory = RequestMemory::Share(context.memory, writer->request().tenant.name)};
+  if (const ApiStatus shared = share_tokens(asked.search_limits, std::max(asked.sampling.n, asked.best_of), requests, parts.max_search_tokens); !shared) {
+    return refuse(*writer, shared.error(), context.refusals);
+  }
   begin(context, std::move(parts), std::move(requests));
 }
 
@@ -142,9 +135,9 @@ void Generation::submit(std::vector<Request> requests) {
   finish_reasons_.resize(num_choices);
   if (!parts_.stream) choices_.resize(num_choices);
   best_of_ = BestOf(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.kept_per_prompt,
-                    parts_.vote);
-  if (best_of_.chooses() && (parts_.vote || parts_.search_limits.is_set())) {
-    search_end_.emplace(parts_.search_limits, static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.vote);
+                    parts_.vote, parts_.is_search && !parts_.has_beams);
+  if (parts_.is_search && !parts_.stream) {
+    search_end_.emplace(static_cast<std::int32_t>(requests.size()), parts_.choices_per_prompt, parts_.vote, parts_.max_search_tokens);
   }
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
@@ -212,6 +205,13 @@ void Generation::on_guide(Result<CompiledGuide> compiled) {
 void Generation::begin_submitting() {
   if (parts_.max_in_flight > 0) more_ = parts_.engine.keep_open();
   submit_waiting();
+  if (search_end_ && parts_.search_limits.max_ms > 0 && !is_over_) {  // nothing is written before the end
+    parts_.writer->when_quiet(std::chrono::milliseconds(parts_.search_limits.max_ms), [self = shared_from_this()] {
+      if (self->is_over_) return;
+      self->search_end_->end_for_time();
+      self->end_search();
+    });
+  }
   if (!parts_.stream || is_over_) return;
   parts_.writer->when_quiet(kPrefillPing, [self = shared_from_this()] { self->ping(); });
 }
@@ -255,7 +255,6 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   costs_[prompt] = output.cost;
   if (output.error) return fail_with(*std::move(output.error));
   if (output.finish_reason == FinishReason::kCancelled && search_end_ && search_end_->has_ended(prompt)) {
-    best_of_.cut(choice);
     output.finish_reason = FinishReason::kLength;
   }
   if (output.finish_reason == FinishReason::kCancelled) {
@@ -281,22 +280,19 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     if (is_last) return parts_.writer->end_stream();
   } else {
     const bool has_ended = output.finish_reason.has_value();
-    if (search_end_) search_end_->add(static_cast<std::int32_t>(output.token_ids.size()));
+    if (search_end_) search_end_->add(choice, static_cast<std::int32_t>(output.token_ids.size()));
     collect(choice, std::move(output));
     if (search_end_ && has_ended) search_end_->end(choice, choices_[choice].text);
     if (is_last) return finish();
-    if (search_end_) end_search(prompt);
+    if (search_end_ && has_ended) end_search();
   }
   if (request_finished && !is_over_) submit_waiting();
 }
 
-// Cancels the candidates that are not needed any more: all of them where a limit is reached.
-void Generation::end_search(std::size_t prompt) {
-  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - submitted_at_);
-  for (std::size_t each = parts_.search_limits.is_set() ? 0 : prompt; each < ids_.size(); ++each) {
-    if (search_end_->has_ended(each)) continue;
-    if (!search_end_->reason(each, elapsed).empty()) parts_.engine.cancel(ids_[each]);
-    if (!parts_.search_limits.is_set()) break;
+// Cancels the candidates that are not needed any more.
+void Generation::end_search() {
+  for (std::size_t prompt = 0; prompt < ids_.size(); ++prompt) {
+    if (search_end_->has_ended(prompt)) parts_.engine.cancel(ids_[prompt]);
   }
 }
 
@@ -422,11 +418,14 @@ void Generation::record() {
 
 void Generation::finish() {
   Usage usage = total_usage();
+  for (std::size_t choice = 0; search_end_ && !parts_.has_beams && choice < choices_.size(); ++choice) {
+    if (!search_end_->counts(choice)) best_of_.cut(choice);
+  }
   if (best_of_.chooses()) {
     usage.search_tokens = usage.completion_tokens;
     usage.completion_tokens = best_of_.keep(choices_);
   }
-  if (best_of_.chooses()) parts_.format->note_search(search_end_ ? search_end_->ended_by() : "complete");
+  if (best_of_.chooses() || search_end_) parts_.format->note_search(search_end_ ? search_end_->ended_by() : "complete");
   std::string body = parts_.format->whole(choices_, usage);
   note_end();
   warn_of_budget();

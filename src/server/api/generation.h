@@ -37,7 +37,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::int32_t choices_per_prompt = 1;  // that are drawn
     std::int32_t kept_per_prompt = 1;     // of them, as answers
     std::optional<search::AnswerForm> vote = {};  // by which they are chosen
+    bool is_search = false;       // the client has a search of its own words, which may end early
+    bool has_beams = false;
     SearchLimits search_limits = {};
+    std::int32_t max_search_tokens = 0;  // of each candidate, where the limits leave it less than it asked for
     bool stream = false;
     bool has_kv_budget = false;     // the client set one, and is told in a header where it is not kept
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
@@ -75,7 +78,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void observe_first_token(const RequestOutput& output, Clock::time_point now);
   void observe_flush();
   void collect(std::size_t choice, RequestOutput output);
-  void end_search(std::size_t prompt);
+  void end_search();
   void end_aborted(std::size_t prompt, const RequestOutput& output);
   void send_events(std::span<const http::Event> events);
   void ping();

@@ -96,6 +96,11 @@ ApiStatus read_search(const FieldInput& field, GenerationRequest& request) {
   if (method != "vote" && method != "best_of" && method != "beam") {
     return bad_request(fmt::format("search.method must be vote, best_of or beam, is '{}'", printable(method)), "search.method");
   }
+  constexpr std::string_view kMembers[] = {"method", "n", "answer", "max_total_tokens", "max_ms"};
+  for (const auto& [name, value] : members) {
+    if (std::ranges::find(kMembers, name) != std::ranges::end(kMembers)) continue;
+    return bad_request(fmt::format("search.{} is unknown; there are {}", printable(name), fmt::join(kMembers, ", ")), "search");
+  }
   request.use_beam_search = method == "beam";
   const auto count = find_member(members, "n");
   if (!count) return bad_request("search.n says how many answers are drawn", "search.n");

@@ -13,7 +13,7 @@ namespace {
 
 ApiStatus check_best_of(const GenerationRequest& request) {
   const std::int32_t n = request.sampling.n;
-  if (request.best_of == 0 || request.best_of == n) return {};
+  if (request.best_of == 0 || (request.best_of == n && !request.is_search)) return {};
   const char* const field = request.is_search ? "search.n" : "best_of";
   if (request.best_of < n) {
     return bad_request(fmt::format("{} must be at least n, {}, is {}", field, n, request.best_of), field);
@@ -35,7 +35,10 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
     return bad_request("prompt_logprobs is not available with stream: true", "prompt_logprobs");
   }
   KVASIR_CHECKED(check_best_of(request));
-  if (request.use_beam_search && request.search_limits.max_ms > 0) warnings.add("search.max_ms is left out: beams are known at their end");
+  if (request.use_beam_search && request.search_limits.max_ms > 0) {
+    warnings.add("search.max_ms is left out: beams are known at their end");
+    request.search_limits.max_ms = 0;
+  }
   if (request.bad_words.empty()) return {};
   if (!request.guide) request.guide = Guide{.kind = Guide::Kind::kText, .field = "bad_words"};
   request.guide->excluded = request.bad_words;
@@ -58,13 +61,9 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
   wanted.sampling = request.sampling;
   if (request.use_beam_search) {
     wanted.sampling.beam_width = num_beams(request);
-  } else if (request.best_of > request.sampling.n) {
+  } else if (request.best_of > request.sampling.n || request.is_search) {
     wanted.sampling.n = request.best_of;
     wanted.sampling.logprobs = wanted.sampling.logprobs.value_or(0);  // to rank them by
-  }
-  if (const std::int64_t limit = request.search_limits.max_total_tokens; limit > 0) {
-    const std::int64_t each = std::max<std::int64_t>(1, request.use_beam_search ? limit / num_beams(request) : limit);
-    wanted.sampling.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(wanted.sampling.max_tokens.value_or(each), each));
   }
   wanted.cache_namespace =
       tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;

@@ -14,7 +14,7 @@
 #include "server/api/chosen_adapter.h"
 #include "server/api/default_sampling.h"
 #include "server/api/field.h"
-#include "server/api/search_end.h"
+#include "server/api/search_limits.h"
 
 namespace kvasir::server::api {
 

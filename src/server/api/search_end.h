@@ -1,7 +1,6 @@
 // When a search has drawn enough: its limits are used up, or what is left changes nothing.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,39 +13,48 @@
 
 namespace kvasir::server::api {
 
-// 0: no limit.
-struct SearchLimits {
-  std::int64_t max_total_tokens = 0;  // of all candidates
-  std::int64_t max_ms = 0;            // from the first that is submitted
-
-  bool is_set() const { return max_total_tokens > 0 || max_ms > 0; }
-};
-
+// Candidates vote in the order of their lengths, whichever comes first: so a seeded vote gives the same beside any company.
+//
 // Thread safety: none.
 class SearchEnd {
  public:
-  // `vote`: as BestOf has it.
-  SearchEnd(const SearchLimits& limits, std::int32_t num_prompts, std::int32_t num_candidates,
-            std::optional<search::AnswerForm> vote);
+  // `vote`: as BestOf has it. `max_tokens`: of each candidate, where that is its part of max_total_tokens; else 0.
+  SearchEnd(std::int32_t num_prompts, std::int32_t num_candidates, std::optional<search::AnswerForm> vote, std::int32_t max_tokens);
 
-  // Tokens of a candidate that goes on.
-  void add(std::int32_t num_tokens) { num_tokens_ += num_tokens; }
-  // A candidate has ended. `text`: all of it.
-  void end(std::size_t choice, std::string_view text);
-  // Why the prompt's other candidates are not needed, once and for all: "max_total_tokens", "max_ms", or "decided" where the
-  // rest of a vote will hardly change its leader. Empty: they are. A limit is reached when another token of each would pass it.
-  std::string_view reason(std::size_t prompt, std::chrono::milliseconds elapsed);
-  bool has_ended(std::size_t prompt) const { return !ended_by_[prompt].empty(); }
-  // Of all prompts: the first reason that a prompt has, else "complete".
+  // More tokens of a candidate.
+  void add(std::size_t choice, std::int32_t num_tokens) { candidates_[choice].num_tokens += num_tokens; }
+  // A candidate has ended, by itself or at its limit. `text`: all of it. False: it came after the prompt's search had ended.
+  bool end(std::size_t choice, std::string_view text);
+  // The time is up for the prompts that are not done.
+  void end_for_time();
+  // Whether the prompt's other candidates are not needed, once and for all: the rest of a vote will hardly change its leader,
+  // or the time is up.
+  bool has_ended(std::size_t prompt) const { return !prompts_[prompt].ended_by.empty(); }
+  // Whether a candidate that has ended counts: the search went on until its vote.
+  bool counts(std::size_t choice) const;
+  // "max_ms", "max_total_tokens" or "decided" where that is so of a prompt, in this order; else "complete".
   std::string_view ended_by() const;
 
  private:
-  const SearchLimits limits_;
+  struct Candidate {
+    std::int32_t num_tokens = 0;
+    bool has_ended = false, has_voted = false;
+    std::optional<std::string> answer;
+  };
+  struct Prompt {
+    search::Ballot ballot;
+    std::string_view ended_by;
+    std::size_t num_ended = 0;
+  };
+
+  void count_votes(std::size_t prompt);
+
   const std::size_t num_candidates_;
   const std::optional<search::AnswerForm> vote_;
-  std::int64_t num_tokens_ = 0, num_running_ = 0;
-  std::vector<search::Ballot> ballots_;        // of each prompt
-  std::vector<std::string_view> ended_by_;     // likewise
+  const std::int32_t max_tokens_;
+  bool was_cut_ = false;  // by max_tokens_
+  std::vector<Candidate> candidates_;
+  std::vector<Prompt> prompts_;
 };
 
 }  // namespace kvasir::server::api
