@@ -49,6 +49,7 @@ struct KvEvalOptions {
   std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
   std::vector<std::string> suites = {"ppl", "needle"};
   std::int32_t num_windows = 20, num_long_windows = 6;
+  std::int32_t first_window = 0;  // of kWindowTokens
   std::vector<std::int32_t> needle_tokens = {512, 1024, 2048, 4096, 8192};
   std::vector<double> max_lost_shares = {1.0};
   bool gate = false;
@@ -147,8 +148,13 @@ class KvEvaluation {
     for (const auto& [ctx, count] : {std::pair{kWindowTokens, options_.num_windows},
                                      std::pair{kLongWindowTokens, options_.num_long_windows}}) {
       if (count == 0 || ctx > session_.engine->model_info().max_model_len_tokens) continue;
-      KVASIR_TRY(auto windows, eval::cut_windows(*session_.engine->tokenizer(), text_, ctx, count));
-      for (std::size_t i = 0; i < windows.size(); ++i) add_window(protocol, i, windows[i]);
+      const std::int32_t first = (options_.first_window * kWindowTokens + ctx - 1) / ctx;
+      KVASIR_TRY(auto windows, eval::cut_windows(*session_.engine->tokenizer(), text_, ctx, first + count));
+      if (std::ssize(windows) <= first) {
+        return make_error(ErrorKind::kUnmet, fmt::format("--windows-from {}: the text has {} windows of {} tokens", options_.first_window,
+                                                         windows.size(), ctx), "windows-from");
+      }
+      for (auto i = static_cast<std::size_t>(first); i < windows.size(); ++i) add_window(protocol, i, windows[i]);
     }
     return {};
   }
@@ -388,6 +394,9 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->check(one_of(suites))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
+      ->transform(whole_number(0, 10000))
+      ->capture_default_str();
+  verb->add_option("--windows-from", options->first_window, "Begin behind so many of them, which something was tuned on")
       ->transform(whole_number(0, 10000))
       ->capture_default_str();
   verb->add_option("--long-windows", options->num_long_windows, "Windows of 4096 tokens")

@@ -4,11 +4,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
 import gguf_edit
-from command_line import BAD_FILE, GEMMA, INTERRUPTED, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, USAGE, CommandLineTest
+from command_line import (BAD_FILE, GEMMA, INTERRUPTED, LLAMA, MACHINE, MODELS, NO_TOKENIZER, TIME_LIMIT_S, UNMET, USAGE,
+                          CommandLineTest)
 from gguf_edit import Gguf
 
 
@@ -241,6 +243,29 @@ class Measure(CommandLineTest):
         done = json.loads(self.interrupted("bench", LLAMA, "--prompt", "0", "--gen", "1000", "--repeat", "1000",
                                            "--batch", "1,1,1,1,1,1,1,1"))
         self.assertLess(len(done["results"]), 8)
+
+    def test_windows_behind_those_of_the_tuning_are_measured(self):
+        path = self.file("text.txt", self.TEXT * 12)
+        args = ["eval", "kv", MODELS / "qwen3-q4_1.gguf", "--file", path, "--suite", "p2", "--policies", "q8", "--budgets", "1", "--long-windows", "0"]
+        rows = {}
+        for first, count in ((0, 3), (2, 1)):
+            report = self.folder / f"from{first}"
+            self.json(*args, "--windows", str(count), "--windows-from", str(first), "--report", report)
+            lines = [line for line in (report / "rows.csv").read_text().splitlines() if line.startswith("p2,")]
+            rows[first] = {line.split(",")[2]: line for line in lines}
+        self.assertEqual(["2"], list(rows[2]))
+        self.assertEqual(rows[0]["2"], rows[2]["2"])
+        self.refusal(UNMET, *args, "--windows-from", "9000", "--report", self.folder / "none", says="--windows-from 9000: the text has")
+
+    def test_a_bench_with_adapters_measures_both(self):
+        write = [sys.executable, MODELS.parents[2] / "scripts/make_lora_adapter.py", self.folder / "style", "--hidden", "64", "--queries", "64", "--keys",
+                 "32", "--wide", "64", "--layers", "2"]
+        subprocess.run(write, check=True)
+        for kind in ("f16", "int8"):
+            found = self.json("bench", LLAMA, "--prompt", "8", "--gen", "8", "--repeat", "1", "--lora", f"s={self.folder}/style", "--lora-type", kind)
+            self.assertEqual([None, ["s"], None, ["s"]], [row.get("lora") for row in found["results"]])
+            plain, adapted = found["results"][2:]
+            self.assertGreater(adapted["bytes_per_step"], plain["bytes_per_step"])
 
     TEXT = b"the quick brown fox and the lazy dog in 12 stories on the hill " * 30
 
