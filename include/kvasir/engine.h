@@ -119,7 +119,7 @@ struct EngineConfig {
   DraftRule draft_rule = DraftRule::kMatch;
   // Adapters (LoRA) that requests may name from the start.
   std::vector<AdapterConfig> adapters = {};
-  // Of all adapters.
+  // The type of all adapters.
   AdapterType adapter_type = AdapterType::kF16;
   // Adapters may take so much, those from the start and the floats of one that is read included. 0: no others can be
   // loaded.

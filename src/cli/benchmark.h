@@ -32,7 +32,7 @@ struct BenchmarkCase {
 
   // Prompt tokens of each stream; generation needs at least one to start from.
   std::int32_t prompt_tokens() const;
-  // Of stream or request `index`; empty: none.
+  // The adapter of stream or request `index`; empty: none.
   std::string adapter_of(std::size_t index) const { return adapters.empty() ? "" : adapters[index % adapters.size()]; }
 };
 

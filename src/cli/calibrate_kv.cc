@@ -40,7 +40,7 @@ struct CalibrateOptions {
   std::int32_t num_forecast_windows = 16;
 };
 
-// What was learned, and the divergence on a text that it was not learned from, at 20% of the bytes.
+// The forecast, and the divergence at 20% of the bytes on a text that it was not learned from.
 struct ForecastResult {
   eval::LearnedKvForecast learned;
   std::size_t num_windows = 0;

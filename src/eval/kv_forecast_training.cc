@@ -46,7 +46,7 @@ LearnedKvForecast numbers_of(const kv::ForecastNetwork& network) {
   return learned;
 }
 
-// Whose output is 1 for all.
+// It says 1 for all.
 kv::ForecastNetwork network_of_means(std::int32_t num_cells) {
   kv::ForecastNetwork network;
   network.hidden_biases.resize(static_cast<std::size_t>(num_cells));

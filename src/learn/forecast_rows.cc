@@ -9,7 +9,7 @@ namespace {
 constexpr float kMostMeans = 300.0f;        // of a block's later attention
 constexpr float kMemoriesPerHorizon = 2.5f;  // the queries of a horizon are so many times a long memory's
 
-// What a step's queries added to a memory that fades: the part of it that is not the earlier one's.
+// A step's queries added this to a memory that fades: the part of it that is not the earlier one's.
 float added(float now, float before) {
   const kv::AttentionMemory memory = kv::DecayedMass::memory();
   const float weight = memory.weight_of(kv::kTokensPerBlock) / static_cast<float>(kv::kTokensPerBlock);

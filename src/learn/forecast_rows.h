@@ -1,4 +1,4 @@
-// What a forecast of attention is learned from: blocks as a policy saw them, and the attention that they got afterwards.
+// Rows for learning a forecast of attention: blocks as a policy saw them, and the attention that they got afterwards.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class ForecastRows final : public kv::KvPolicy {
   bool has_budget() const override { return false; }
   void plan(const kv::PolicyView& view, std::vector<kv::CellAction>& actions) const override;
 
-  // Of marks that had all of their horizon. Empties it.
+  // The rows of marks that had all of their horizon. Empties it.
   std::vector<ForecastRow> take() const { return std::exchange(rows_, {}); }
 
  private:

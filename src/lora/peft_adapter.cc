@@ -66,7 +66,7 @@ class Factors {
     return factors;
   }
 
-  // Of all modules; 0: they differ, or the file does not say.
+  // The rank of all modules; 0: they differ, or the file does not say.
   std::int64_t rank() const { return rank_; }
   // As PEFT has it: the first pattern that the module's name ends with.
   float of(std::string_view module, std::int32_t rank) const {

@@ -50,7 +50,7 @@ kernels::MatmulArgs args_of(const CpuMatrix& matrix, const float* x, std::int32_
 
 }  // namespace
 
-// What the numbers are packed from: bytes are made from floats.
+// Numbers are packed from this type: bytes are made from floats.
 DType AdapterExecutor::dtype_of(const AdapterPart& part) const {
   return type_ == AdapterType::kInt8 || cpu(*part.weight).dtype == DType::kF32 ? DType::kF32 : DType::kF16;
 }

@@ -27,7 +27,7 @@ class CpuAdapter final : public Adapter {
     float factor = 1.0f;
   };
   std::map<const Matrix*, LowRank> parts;
-  // Of all of them, one behind the other as they were given: a step reads them so, and memory reads on where one ends.
+  // All of them, one behind the other as they were given: a step reads them so, and memory reads on where one ends.
   AlignedBuffer memory;
 };
 
@@ -41,7 +41,7 @@ class AdapterExecutor final : public TileAddition {
   AdapterExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, MatmulExecutor& matmuls, const StepRows& rows)
       : kernels_(kernels), pool_(pool), matmuls_(matmuls), rows_(rows) {}
 
-  // Of the adapters to come. Before the first.
+  // The type of the adapters to come. Before the first.
   void set_type(AdapterType type) { type_ = type; }
   Result<std::unique_ptr<Adapter>> make_adapter(std::span<const AdapterPart> parts, MemorySource& memory);
   std::int64_t adapter_bytes(std::span<const AdapterPart> parts) const;

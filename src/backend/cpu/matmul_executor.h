@@ -32,7 +32,7 @@ struct MatmulCut {
   std::int64_t tokens_per_task;
 };
 
-// What is added to the outputs of a product while they are in a worker's caches. Any worker calls both, at any time.
+// An addition to the outputs of a product while they are in a worker's caches. Any worker calls both, at any time.
 class TileAddition {
  public:
   virtual ~TileAddition() = default;

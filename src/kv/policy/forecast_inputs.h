@@ -1,4 +1,4 @@
-// What a learned forecast knows of a block.
+// A learned forecast's inputs for a block.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace kvasir::kv {
 
-// Of a block: its remembered attention and its longest value beside the head's means, the mean itself, how much of a long
+// A block has these: its remembered attention and its longest value beside the head's means, the mean itself, how much of a long
 // memory was filled since, its age, its place, and the rank of its keys' distinctness. Amounts are logarithms. The same view
 // gives the same bits on every instruction set.
 //
@@ -26,7 +26,7 @@ class ForecastInputs {
 
   // Reads a cell's blocks. False: its memory is no number.
   bool read(std::int32_t cell);
-  // Of the cell that was read: [full blocks], and the mean of their remembered attention, which is above 0.
+  // The cell that was read has these [full blocks], and this mean of their remembered attention, which is above 0.
   const std::vector<Inputs>& blocks() const { return blocks_; }
   float mean() const { return mean_; }
 

@@ -13,7 +13,7 @@
 
 namespace kvasir::server::api {
 
-// What a request is told whose adapter did not come back: as of a load that fails.
+// The error of a request whose adapter did not come back: as of a load that fails.
 ApiError adapter_failed(const std::string& name, const Error& error);
 
 // A list of objects with id and scale. What asks for nothing is an empty list. Errors (400): the member that is no such
