@@ -11,7 +11,7 @@ namespace kvasir {
 namespace {
 
 constexpr int kReloadNiceness = 10;  // steps go first
-// A reading that finds no room ends at once, or when the file is known; it is tried anew after so long.
+// Without room for it a file is not read, so trying anew is cheap.
 constexpr std::chrono::milliseconds kRetryTime{20}, kMostWaitTime{60000};
 
 Error reload_closed_error() { return {ErrorKind::kUnavailable, "the server is shutting down"}; }

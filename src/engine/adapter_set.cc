@@ -55,10 +55,11 @@ Status AdapterSet::load(const AdapterConfig& config, bool may_leave) {
     return make_error(ErrorKind::kUsage, fmt::format("{}: its scale is no number", printable_line(config.path)), "lora-scale");
   }
   const std::lock_guard loading(loading_);
-  KVASIR_TRY(std::shared_ptr<const Entry> entry, read(config));
+  KVASIR_TRY(std::shared_ptr<const Entry> entry, read(config, 0));
   const std::lock_guard lock(mutex_);
   ++num_loads_;
   Listed made = {.config = config, .may_leave = may_leave, .entry = std::move(entry)};
+  made.num_bytes = made.entry->weights->num_bytes;
   if (const auto same = place_of(config.name); same != listed_.end()) {
     *same = std::move(made);
   } else {
@@ -69,9 +70,9 @@ Status AdapterSet::load(const AdapterConfig& config, bool may_leave) {
 }
 
 // With loading_ held.
-Result<std::shared_ptr<const AdapterSet::Entry>> AdapterSet::read(const AdapterConfig& config) {
+Result<std::shared_ptr<const AdapterSet::Entry>> AdapterSet::read(const AdapterConfig& config, std::int64_t expected_bytes) {
   const std::int64_t read_bytes = lora::max_read_bytes(config.path);
-  KVASIR_CHECKED(make_room(config, 0, read_bytes));
+  KVASIR_CHECKED(make_room(config, expected_bytes, read_bytes));
   KVASIR_TRY(const lora::AdapterFile file, lora::read_adapter(config.path, model_));
   const std::vector<backend::AdapterPart> parts = parts_of(file, model_);
   KVASIR_CHECKED(make_room(config, backend_.adapter_bytes(parts), read_bytes));
@@ -169,17 +170,20 @@ Result<AdapterSet::Held> AdapterSet::acquire(std::string_view name) {
   if (Held held = find(name)) return held;
   const std::lock_guard loading(loading_);
   AdapterConfig config;
+  std::int64_t num_bytes = 0;
   {
     const std::lock_guard lock(mutex_);
     if (Held held = hold(name)) return held;  // it came back meanwhile
     const auto place = place_of(name);
     if (place == listed_.end()) return none_is_called(name);
     config = place->config;
+    num_bytes = place->num_bytes;
   }
-  KVASIR_TRY(std::shared_ptr<const Entry> entry, read(config));
+  KVASIR_TRY(std::shared_ptr<const Entry> entry, read(config, num_bytes));
   const std::lock_guard lock(mutex_);
   const auto place = place_of(name);
   if (place == listed_.end()) return none_is_called(name);  // it was unloaded meanwhile
+  place->num_bytes = entry->weights->num_bytes;
   place->entry = std::move(entry);
   ++num_reloads_;
   return hold(name);

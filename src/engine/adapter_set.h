@@ -64,11 +64,13 @@ class AdapterSet {
     AdapterConfig config;
     bool may_leave = false;
     std::shared_ptr<const Entry> entry;  // null: it has left memory
+    std::int64_t num_bytes = 0;          // when it was last there
 
     bool is_idle() const { return may_leave && entry != nullptr && entry.use_count() == 1; }
   };
 
-  Result<std::shared_ptr<const Entry>> read(const AdapterConfig& config);
+  // `expected_bytes`: its packed size, where that is known. Without room for it the file is not read.
+  Result<std::shared_ptr<const Entry>> read(const AdapterConfig& config, std::int64_t expected_bytes);
   Status make_room(const AdapterConfig& config, std::int64_t packed_bytes, std::int64_t read_bytes);
   void publish_names();
   std::vector<Listed>::iterator place_of(std::string_view name);

@@ -25,7 +25,7 @@ bool SearchEnd::end(std::size_t choice, std::string_view text) {
   return true;
 }
 
-// Those that have ended vote once no other can end with as few tokens.
+// Candidates that have ended vote once no other can end with as few tokens.
 void SearchEnd::count_votes(std::size_t prompt) {
   Prompt& of = prompts_[prompt];
   const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(prompt * num_candidates_);
