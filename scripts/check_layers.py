@@ -77,7 +77,7 @@ MAY_SEE = {
     "capi": {"base", "engine"},
     "search": {"base", "engine", "text"},
     "learn": {"base", "kv"},
-    "eval": {"base", "engine", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h"},
+    "eval": {"base", "engine", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "grammar", "text", "eval", "search", "compress", "store", "journal", "server", "backend/observing",

@@ -120,10 +120,7 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
 void keep_forecast(const std::string& path, io::KvCalibration& calibration) {
   const auto earlier = io::read_kv_calibration(path);
   if (!earlier || !*earlier || (*earlier)->model != calibration.model) return;
-  calibration.forecast_input_weights = (*earlier)->forecast_input_weights;
-  calibration.forecast_hidden_biases = (*earlier)->forecast_hidden_biases;
-  calibration.forecast_output_weights = (*earlier)->forecast_output_weights;
-  calibration.forecast_output_biases = (*earlier)->forecast_output_biases;
+  calibration.forecast = (*earlier)->forecast;
 }
 
 Result<std::vector<std::vector<TokenId>>> forecast_windows(const CalibrateOptions& options, const Engine& engine, const std::string& text) {
@@ -150,10 +147,7 @@ Result<ForecastResult> learn_forecast(const CalibrateOptions& options, const Glo
   KVASIR_TRY(result.learned, eval::train_kv_forecast(config, windows, [&](double done) { progress.report_fraction("forecast", done); },
                                                      interruption.keep_going()));
   result.num_windows = windows.size() - 1;
-  calibration.forecast_input_weights = result.learned.input_weights;
-  calibration.forecast_hidden_biases = result.learned.hidden_biases;
-  calibration.forecast_output_weights = result.learned.output_weights;
-  calibration.forecast_output_biases = result.learned.output_biases;
+  calibration.forecast = result.learned.numbers;
   KVASIR_CHECKED(io::write_kv_calibration(io::kv_calibration_path(model), calibration));
   config.kv_calibration = true;
   KVASIR_TRY(const ModelSession session, open_text_session(options.model, config, globals, &interruption.signals()));

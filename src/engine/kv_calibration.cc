@@ -23,11 +23,11 @@ void copy_numbers(const std::vector<double>& from, std::size_t begin, std::array
 // Each group's network has the heads of the group, in their order.
 Status apply_forecast(const std::string& path, const io::KvCalibration& calibration, std::int32_t num_heads, kv::KvCacheConfig& kv) {
   using Network = kv::ForecastNetwork;
-  if (calibration.forecast_output_biases.empty()) return {};
+  if (calibration.forecast.output_biases.empty()) return {};
   const auto heads = static_cast<std::size_t>(num_heads);
-  if (calibration.forecast_output_biases.size() != heads || calibration.forecast_hidden_biases.size() != heads * Network::kNumHidden ||
-      calibration.forecast_output_weights.size() != Network::kNumHidden ||
-      calibration.forecast_input_weights.size() != Network::kNumInputs * Network::kNumHidden) {
+  if (calibration.forecast.output_biases.size() != heads || calibration.forecast.hidden_biases.size() != heads * Network::kNumHidden ||
+      calibration.forecast.output_weights.size() != Network::kNumHidden ||
+      calibration.forecast.input_weights.size() != Network::kNumInputs * Network::kNumHidden) {
     return make_error(ErrorKind::kBadFile, fmt::format("{}: its forecast is not of {} KV heads, {} units and {} inputs",
                                                        printable_line(path), heads, Network::kNumHidden, Network::kNumInputs));
   }
@@ -36,12 +36,12 @@ Status apply_forecast(const std::string& path, const io::KvCalibration& calibrat
     if (!group.is_full()) continue;
     const auto network = std::make_shared<Network>();
     for (std::size_t i = 0; i < Network::kNumInputs; ++i) {
-      copy_numbers(calibration.forecast_input_weights, i * Network::kNumHidden, network->input_weights[i]);
+      copy_numbers(calibration.forecast.input_weights, i * Network::kNumHidden, network->input_weights[i]);
     }
-    copy_numbers(calibration.forecast_output_weights, 0, network->output_weights);
+    copy_numbers(calibration.forecast.output_weights, 0, network->output_weights);
     for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell, ++head) {
-      copy_numbers(calibration.forecast_hidden_biases, head * Network::kNumHidden, network->hidden_biases.emplace_back());
-      network->output_biases.push_back(static_cast<float>(calibration.forecast_output_biases[head]));
+      copy_numbers(calibration.forecast.hidden_biases, head * Network::kNumHidden, network->hidden_biases.emplace_back());
+      network->output_biases.push_back(static_cast<float>(calibration.forecast.output_biases[head]));
     }
     group.network = network;
   }

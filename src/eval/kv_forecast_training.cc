@@ -37,13 +37,13 @@ std::int32_t num_cells(const LoadedModel& loaded) {
   return count;
 }
 
-LearnedKvForecast numbers_of(const kv::ForecastNetwork& network) {
-  LearnedKvForecast learned;
-  for (const auto& weights : network.input_weights) std::ranges::copy(weights, std::back_inserter(learned.input_weights));
-  for (const auto& biases : network.hidden_biases) std::ranges::copy(biases, std::back_inserter(learned.hidden_biases));
-  std::ranges::copy(network.output_weights, std::back_inserter(learned.output_weights));
-  std::ranges::copy(network.output_biases, std::back_inserter(learned.output_biases));
-  return learned;
+io::KvForecastNumbers numbers_of(const kv::ForecastNetwork& network) {
+  io::KvForecastNumbers numbers;
+  for (const auto& weights : network.input_weights) std::ranges::copy(weights, std::back_inserter(numbers.input_weights));
+  for (const auto& biases : network.hidden_biases) std::ranges::copy(biases, std::back_inserter(numbers.hidden_biases));
+  std::ranges::copy(network.output_weights, std::back_inserter(numbers.output_weights));
+  std::ranges::copy(network.output_biases, std::back_inserter(numbers.output_biases));
+  return numbers;
 }
 
 // It says 1 for all.
@@ -78,7 +78,7 @@ Result<LearnedKvForecast> train_kv_forecast(const EngineConfig& config, std::spa
     return !was_stopped;
   });
   if (was_stopped) return make_error(ErrorKind::kCancelled, "interrupted");
-  LearnedKvForecast learned = numbers_of(network);
+  LearnedKvForecast learned = {.numbers = numbers_of(network)};
   learned.num_rows = std::ssize(rows);
   learned.held_out_loss = learn::forecast_loss(network, held_out);
   learned.mean_loss = learn::forecast_loss(network_of_means(cells), held_out);

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "eval/run_request.h"
+#include "io/kv_calibration.h"
 #include "kvasir/engine.h"
 
 namespace kvasir::eval {
 
-// As kv::ForecastNetwork has its numbers, those of units behind each other.
 struct LearnedKvForecast {
-  std::vector<double> input_weights, hidden_biases, output_weights, output_biases;
+  io::KvForecastNumbers numbers;
   std::int64_t num_rows = 0;
   // Poisson's loss on the last window, which nothing was learned from: of the network, and of a forecast that says the mean.
   double held_out_loss = 0.0, mean_loss = 0.0;

@@ -21,12 +21,12 @@ constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_wei
 
 struct ForecastPart {
   const char* key;
-  std::vector<double> KvCalibration::*numbers;
+  std::vector<double> KvForecastNumbers::*numbers;
 };
-constexpr ForecastPart kForecastParts[] = {{"input_weights", &KvCalibration::forecast_input_weights},
-                                           {"hidden_biases", &KvCalibration::forecast_hidden_biases},
-                                           {"output_weights", &KvCalibration::forecast_output_weights},
-                                           {"output_biases", &KvCalibration::forecast_output_biases}};
+constexpr ForecastPart kForecastParts[] = {{"input_weights", &KvForecastNumbers::input_weights},
+                                           {"hidden_biases", &KvForecastNumbers::hidden_biases},
+                                           {"output_weights", &KvForecastNumbers::output_weights},
+                                           {"output_biases", &KvForecastNumbers::output_biases}};
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kBadFile,
@@ -44,7 +44,7 @@ Status read_forecast(const std::string& path, const simdjson::dom::element& fore
       if (json.get_double().get(number) != simdjson::SUCCESS || !(std::abs(number) <= kMostCost)) {
         return bad_file(path, fmt::format("a number of {} in {} is none from -{} to {}", key, kForecastKey, kMostCost, kMostCost));
       }
-      (calibration.*numbers).push_back(number);
+      (calibration.forecast.*numbers).push_back(number);
     }
   }
   return {};
@@ -104,11 +104,11 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
   json.end_object().key(kWeightsKey).begin_array();
   for (const double weight : calibration.head_weights) json.value(weight);
   json.end_array();
-  if (!calibration.forecast_output_biases.empty()) {
+  if (!calibration.forecast.output_biases.empty()) {
     json.key(kForecastKey).begin_object();
     for (const auto& [key, numbers] : kForecastParts) {
       json.key(key).begin_array();
-      for (const double number : calibration.*numbers) json.value(number);
+      for (const double number : calibration.forecast.*numbers) json.value(number);
       json.end_array();
     }
     json.end_object();

@@ -10,6 +10,11 @@
 
 namespace kvasir::io {
 
+// kv::ForecastNetwork's numbers, those of units behind each other. Empty: not learned.
+struct KvForecastNumbers {
+  std::vector<double> input_weights = {}, hidden_biases = {}, output_weights = {}, output_biases = {};
+};
+
 // By the format's name: what attention that is paid to a cell of it loses, in the unit of kv::FormatCosts.
 struct KvCalibration {
   std::string model;  // its fingerprint; empty in files of older versions
@@ -17,8 +22,7 @@ struct KvCalibration {
   // How much the model suffers when attention to a KV head is wrong, for each head of the layers without a
   // window. The mean is 1. Empty: not measured.
   std::vector<double> head_weights = {};
-  // The forecast of later attention: kv::ForecastNetwork's numbers, those of units behind each other. Empty: not learned.
-  std::vector<double> forecast_input_weights = {}, forecast_hidden_biases = {}, forecast_output_weights = {}, forecast_output_biases = {};
+  KvForecastNumbers forecast = {};
 };
 
 // The path of the calibration of the model in this file.

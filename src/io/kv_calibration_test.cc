@@ -34,16 +34,13 @@ TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {
 
 TEST_F(KvCalibrationFile, KeepsAForecast) {
   ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}},
-                                           .forecast_input_weights = {1.5, -2.0},
-                                           .forecast_hidden_biases = {0.25},
-                                           .forecast_output_weights = {3.0},
-                                           .forecast_output_biases = {-0.5}}));
+                                           .forecast = {.input_weights = {1.5, -2.0}, .hidden_biases = {0.25}, .output_weights = {3.0}, .output_biases = {-0.5}}}));
   const auto read = read_kv_calibration(path_);
   ASSERT_TRUE(read && *read) << read.error().message;
-  EXPECT_EQ((*read)->forecast_input_weights, (std::vector<double>{1.5, -2.0}));
-  EXPECT_EQ((*read)->forecast_hidden_biases, (std::vector<double>{0.25}));
-  EXPECT_EQ((*read)->forecast_output_weights, (std::vector<double>{3.0}));
-  EXPECT_EQ((*read)->forecast_output_biases, (std::vector<double>{-0.5}));
+  EXPECT_EQ((*read)->forecast.input_weights, (std::vector<double>{1.5, -2.0}));
+  EXPECT_EQ((*read)->forecast.hidden_biases, (std::vector<double>{0.25}));
+  EXPECT_EQ((*read)->forecast.output_weights, (std::vector<double>{3.0}));
+  EXPECT_EQ((*read)->forecast.output_biases, (std::vector<double>{-0.5}));
 }
 
 TEST_F(KvCalibrationFile, AForecastThatIsBrokenIsNamed) {
