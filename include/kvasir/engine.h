@@ -18,6 +18,7 @@
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "kvasir/shadow_stats.h"
 #include "kvasir/waiting_policy.h"
 
 namespace kvasir {
@@ -266,6 +267,7 @@ struct EngineStats {
   std::array<DraftCounts, kDrafters.size()> drafts_by{};  // the same by drafter
   double draft_model_seconds_total = 0.0;                 // that the draft model took
   DraftEstimates draft_estimates;
+  std::vector<ShadowStats> shadows;  // where answers are scored again
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of
@@ -379,6 +381,9 @@ class Engine {
   // where none is called so, and load_adapter()'s.
   using AdapterSink = std::function<void(Result<AdapterHold>)>;
   virtual void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink);
+
+  // Lets a KV policy serve again that shadows have held back. Errors: kNotFound (it is not), kUnmet (too early).
+  virtual Status resume_kv_policy(std::string_view policy);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -86,6 +86,8 @@ struct Request {
   // False: neither finds cached KV nor leaves any. A request with max_tokens 0 then holds the KV of one layer
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;
+  // With SamplingParams::prompt_logprobs: those of prompt tokens before this one are neither computed nor given.
+  std::int32_t prompt_logprobs_from = 0;
   bool want_attention_scores = false;  // report attention per KV block with each token
   // An embedding, or with kRank the classifier's logits, instead of an answer: max_tokens is 0 then, and nobody
   // looks at the logits of tokens. Of the final hidden states, after the last norm.
@@ -123,6 +125,7 @@ struct KvUsage {
   std::int64_t full_bytes = 0;  // that KvParams::budget is a share of: the same cells in f16; 0: there is no policy
   std::int64_t num_cells = 0;
   std::int64_t num_dropped_cells = 0;  // that attention does not read: dropped, or on disk
+  bool is_downgraded = false;  // another policy served it than was asked for, which is held back
 
   double share() const {
     return full_bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(full_bytes);
@@ -135,6 +138,7 @@ struct KvUsage {
     full_bytes += other.full_bytes;
     num_cells += other.num_cells;
     num_dropped_cells += other.num_dropped_cells;
+    is_downgraded |= other.is_downgraded;
     return *this;
   }
 };

@@ -93,6 +93,7 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
       .client_id = request.client_id,
       .want_prompt_logits = params.prompt_logprobs.has_value() ||
                             static_cast<bool>(request.logits_observer) || request.pooling != Pooling::kNone,
+      .first_prompt_logits = std::max(0, request.prompt_logprobs_from - 1),
       .stop = {.eos_token_ids = {eos_token_ids.begin(), eos_token_ids.end()},
                .stop_token_ids = active.beams ? std::vector<TokenId>() : params.stop_token_ids,
                .max_tokens = *params.max_tokens,

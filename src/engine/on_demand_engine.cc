@@ -127,6 +127,12 @@ void OnDemandEngine::prepare_guide(const Guide& guide, std::string_view tenant, 
   engine->prepare_guide(guide, tenant, std::move(stop), std::move(sink));
 }
 
+Status OnDemandEngine::resume_kv_policy(std::string_view policy) {
+  const std::shared_ptr<Engine> engine = loaded();
+  if (engine == nullptr) return not_loaded();
+  return engine->resume_kv_policy(policy);
+}
+
 void OnDemandEngine::cancel(RequestId id) {
   if (const std::shared_ptr<Engine> engine = loaded()) engine->cancel(id);
 }

@@ -40,6 +40,7 @@ class OnDemandEngine final : public Engine {
   Status load_adapter(const AdapterConfig& adapter) override;
   Status unload_adapter(std::string_view name) override;
   void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
+  Status resume_kv_policy(std::string_view policy) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;

@@ -108,7 +108,9 @@ ScheduledSequence PrefillOnlyBatch::part_of(const Sequence& sequence) const {
           .num_prompt_tokens = sequence.num_prompt_tokens,
           .first_position = sequence.num_computed_tokens,
           .num_tokens = sequence.num_scheduled_tokens,
-          .first_logits_row = wants_logits ? 0 : sequence.num_scheduled_tokens,
+          .first_logits_row = wants_logits ? std::clamp(sequence.num_prompt_logits - sequence.num_computed_tokens, 0,
+                                                        sequence.num_scheduled_tokens)
+                                           : sequence.num_scheduled_tokens,
           .samples = false,
           .block_tables = sequence.kv.prefill_only_tables,
           .scores = {}};

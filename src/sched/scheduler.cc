@@ -59,6 +59,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.kv_policy = request.kv_policy;
     sequence.client_id = request.client_id;
     sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
+    sequence.num_prompt_logits = request.first_prompt_logits;
     sequence.is_prefill_only = is_prefill_only;
     sequence.start_deadline = request.start_deadline;
     sequence.times.arrived = now;

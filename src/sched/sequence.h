@@ -28,6 +28,7 @@ struct SequenceRequest {
   kv::KvPolicySettings kv_policy;
   std::string client_id;            // for logs; may be empty
   bool want_prompt_logits = false;  // of choice 0: a logit row for every prompt position
+  std::int32_t first_prompt_logits = 0;  // .. from this position on
   StopCriteria stop;
   std::optional<TimePoint> start_deadline;  // dropped as expired when nothing of it ran by then
 };

@@ -6,7 +6,8 @@
 
 namespace kvasir::server::observe {
 
-// Appends "kv": {"bytes", "share", "dropped", "dropped_share"} to an open object; nothing without a policy.
+// Appends "kv": {"bytes", "share", "dropped", "dropped_share"} to an open object; nothing without a policy. "kv_downgraded" is
+// true where the policy that was asked for is held back.
 void member_kv_usage(JsonWriter& json, const KvUsage& use);
 
 }  // namespace kvasir::server::observe

@@ -1,0 +1,67 @@
+// Which KV policy serves: one whose shadows say that it breaks its promise is held back.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvasir/request.h"
+#include "kvasir/result.h"
+#include "kvasir/shadow_stats.h"
+#include "quality/e_process.h"
+#include "quality/shadow_score.h"
+
+namespace kvasir::quality {
+
+struct GateConfig {
+  double promised_kl = 0.01;              // nats a token, of answers whose quality is kGate
+  double promised_kl_best_effort = 0.05;  // and of those whose budget always holds
+  bool resumes_by_itself = false;
+};
+
+// In the place of a policy that is held back comes the ladder that needs no training, and for that one exactness. A policy
+// comes back when kShadowsToResume answers since have kept their promise, and an operator says so.
+//
+// Thread safety: none.
+class QualityGate {
+ public:
+  explicit QualityGate(GateConfig config) : config_(config) {}
+
+  // What serves a request that asks for `asked`. Counts it where that is another policy.
+  KvParams treatment_of(const KvParams& asked);
+  // An answer under this treatment was scored. A line for the log when its policy has just been held back, or has come back.
+  std::optional<std::string> note(const KvParams& served, const ShadowScore& score);
+  void note_unknown(const KvParams& served);
+  // Errors: kNotFound (no such policy is held back), kUnmet (too few clean shadows since).
+  Status resume(std::string_view policy);
+
+  std::vector<ShadowStats> stats() const;
+
+  static constexpr double kEvidenceOfBreach = 1000.0;
+  static constexpr std::int64_t kShadowsToResume = 500;
+
+ private:
+  struct Row {
+    ShadowStats stats;
+    EProcess evidence;
+  };
+  using Key = std::pair<std::string, KvQuality>;
+
+  Row& row_of(const KvParams& kv);
+  bool is_held_back(const std::string& policy) const;
+  std::optional<std::string> resume_if_due();
+  void restart(const std::string& policy);
+
+  GateConfig config_;
+  std::map<Key, Row> rows_;
+  std::map<std::string, std::int64_t> clean_since_;  // by policy that is held back
+};
+
+// No policy acts on it.
+bool is_exact(const KvParams& kv);
+
+}  // namespace kvasir::quality

@@ -1,0 +1,99 @@
+#include "quality/quality_gate.h"
+
+#include <gtest/gtest.h>
+
+namespace kvasir::quality::quality_gate_test {
+namespace {
+
+KvParams lossy(const char* policy, KvQuality quality = KvQuality::kGate) {
+  return {.policy = policy, .budget = 0.2, .quality = quality};
+}
+
+constexpr ShadowScore kBad = {.kl = 0.4, .num_tokens = 10, .num_agreed = 5};
+constexpr ShadowScore kGood = {.kl = 0.002, .num_tokens = 10, .num_agreed = 10};
+
+// Shadows until the policy is held back.
+int break_it(QualityGate& gate, const KvParams& kv) {
+  for (int i = 1; i <= 200; ++i) {
+    if (gate.note(kv, kBad)) return i;
+  }
+  return 0;
+}
+
+TEST(QualityGate, AskedTreatmentsServeWhileTheyKeepTheirPromise) {
+  QualityGate gate({});
+  for (int i = 0; i < 2000; ++i) EXPECT_FALSE(gate.note(lossy("ladder-learned"), kGood));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
+  EXPECT_EQ(gate.treatment_of({}).policy, "ladder");
+  ASSERT_EQ(gate.stats().size(), 1u);
+  EXPECT_EQ(gate.stats()[0].num_scored, 2000);
+  EXPECT_EQ(gate.stats()[0].state, KvPolicyState::kServing);
+}
+
+TEST(QualityGate, TheRequestBehindABreachIsServedByTheNextBest) {
+  QualityGate gate({});
+  EXPECT_GT(break_it(gate, lossy("ladder-learned")), 0);
+  KvParams served = gate.treatment_of(lossy("ladder-learned"));
+  EXPECT_EQ(served.policy, "ladder");
+  EXPECT_EQ(served.budget, 0.2);
+  EXPECT_EQ(gate.treatment_of(lossy("snapkv")).policy, "snapkv") << "others go on";
+  EXPECT_GT(break_it(gate, lossy("ladder")), 0);
+  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder-learned"))));
+  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder"))));
+  const std::vector<ShadowStats> stats = gate.stats();
+  EXPECT_EQ(stats[0].policy, "ladder");
+  EXPECT_EQ(stats[0].state, KvPolicyState::kHeldBack);
+  EXPECT_EQ(stats[0].num_held_back, 1);
+  EXPECT_EQ(stats[0].num_downgraded, 1);
+}
+
+TEST(QualityGate, EachQualityHasAPromiseOfItsOwn) {
+  QualityGate gate({});
+  constexpr ShadowScore kFair = {.kl = 0.03, .num_tokens = 10, .num_agreed = 9};
+  for (int i = 0; i < 500; ++i) EXPECT_FALSE(gate.note(lossy("ladder", KvQuality::kBestEffort), kFair));
+  int num = 0;
+  while (!gate.note(lossy("ladder"), kFair)) ASSERT_LT(++num, 200);
+}
+
+TEST(QualityGate, UnknownIsNeitherGoodNorBad) {
+  QualityGate gate({});
+  for (int i = 0; i < 1000; ++i) gate.note_unknown(lossy("ladder"));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+  EXPECT_EQ(gate.stats()[0].num_unknown, 1000);
+  EXPECT_EQ(gate.stats()[0].num_scored, 0);
+  break_it(gate, lossy("ladder"));
+  for (int i = 0; i < 1000; ++i) gate.note_unknown(lossy("q8"));
+  EXPECT_FALSE(gate.resume("ladder")) << "unknown ones are no clean shadows";
+}
+
+TEST(QualityGate, ComesBackAfterCleanShadowsAndAWord) {
+  QualityGate gate({});
+  EXPECT_EQ(gate.resume("ladder").error().kind, ErrorKind::kNotFound);
+  break_it(gate, lossy("ladder-learned"));
+  for (int i = 0; i < 499; ++i) gate.note(lossy("ladder"), kGood);
+  EXPECT_EQ(gate.resume("ladder-learned").error().kind, ErrorKind::kUnmet);
+  gate.note(lossy("ladder"), kGood);
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder") << "nobody has said so";
+  EXPECT_TRUE(gate.resume("ladder-learned"));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
+  EXPECT_GT(break_it(gate, lossy("ladder-learned")), 1) << "it starts with a clean sheet";
+}
+
+TEST(QualityGate, ComesBackByItselfWhereItMay) {
+  QualityGate gate({.resumes_by_itself = true});
+  break_it(gate, lossy("ladder-learned"));
+  for (int i = 0; i < 500; ++i) gate.note(lossy("ladder"), kGood);
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
+}
+
+TEST(QualityGate, AnExactAnswerThatDivergesIsAnAlarmAndNoBreach) {
+  QualityGate gate({});
+  EXPECT_FALSE(gate.note({}, {.kl = 0.0, .num_tokens = 3, .num_agreed = 3}));
+  const auto alarm = gate.note({}, {.kl = 1e-9, .num_tokens = 3, .num_agreed = 3});
+  ASSERT_TRUE(alarm);
+  EXPECT_NE(alarm->find("exact"), std::string::npos);
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+}
+
+}  // namespace
+}  // namespace kvasir::quality::quality_gate_test

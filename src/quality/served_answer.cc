@@ -1,0 +1,66 @@
+#include "quality/served_answer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "quality/shadow_score.h"
+
+namespace kvasir::quality {
+namespace {
+
+constexpr std::int32_t kStartWithinMs = 60'000;
+
+}  // namespace
+
+bool can_be_shadow(const Request& request) {
+  const SamplingParams& sampling = request.sampling;
+  const bool is_one_answer = sampling.n == 1 && sampling.beam_width == 0 && sampling.max_tokens != 0 && request.pooling == Pooling::kNone;
+  const bool is_own_distribution = !request.guide && sampling.allowed_token_ids.empty() && sampling.logit_bias.empty() && sampling.min_tokens == 0 &&
+                                   sampling.repetition_penalty == 1.0f && sampling.presence_penalty == 0.0f &&
+                                   sampling.frequency_penalty == 0.0f;
+  return is_one_answer && is_own_distribution && !request.logits_observer && request.prompt_token_types.empty();
+}
+
+ServedAnswer begin_answer(Request& request) {
+  ServedAnswer answer = {.kv = request.kv,
+                         .tokens = request.prompt_token_ids,
+                         .num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size()),
+                         .logprobs = {},
+                         .adapter = request.adapter,
+                         .adapter_scale = request.adapter_scale,
+                         .adapter_hold = request.adapter_hold,
+                         .logprobs_asked = request.sampling.logprobs.value_or(-1)};
+  request.sampling.logprobs = std::max(kServedAlternatives, answer.logprobs_asked);
+  return answer;
+}
+
+void keep(ServedAnswer& answer, RequestOutput& output) {
+  answer.tokens.insert(answer.tokens.end(), output.token_ids.begin(), output.token_ids.end());
+  for (PositionLogprobs& position : output.logprobs) {
+    PositionLogprobs& kept = answer.logprobs.emplace_back(position);
+    if (kept.top.size() > kServedAlternatives) kept.top.resize(kServedAlternatives);
+    const auto asked = static_cast<std::size_t>(std::max(0, answer.logprobs_asked));
+    if (position.top.size() > asked) position.top.resize(asked);
+  }
+  if (answer.logprobs_asked < 0) output.logprobs.clear();
+}
+
+Request scoring_request(const ServedAnswer& answer) {
+  Request request;
+  request.prompt_token_ids = answer.tokens;
+  request.sampling.temperature = 0.0f;
+  request.sampling.max_tokens = 0;
+  request.sampling.prompt_logprobs = kExactAlternatives;
+  request.prompt_logprobs_from = answer.num_prompt_tokens;
+  request.kv = {.policy = "none", .quality = KvQuality::kExact};
+  request.adapter = answer.adapter;
+  request.adapter_scale = answer.adapter_scale;
+  request.adapter_hold = answer.adapter_hold;
+  request.use_prefix_cache = false;
+  request.priority = std::numeric_limits<std::int32_t>::max() / 2;
+  request.start_within_ms = kStartWithinMs;
+  return request;
+}
+
+}  // namespace kvasir::quality

@@ -1,0 +1,35 @@
+// An answer as it was served, kept until the exact path has scored it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvasir/request.h"
+
+namespace kvasir::quality {
+
+struct ServedAnswer {
+  KvParams kv;                       // that it was served under
+  std::vector<TokenId> tokens;       // the prompt, then the answer
+  std::int32_t num_prompt_tokens = 0;
+  std::vector<PositionLogprobs> logprobs;  // of the answer's tokens, with kServedAlternatives
+  std::string adapter;
+  std::optional<float> adapter_scale;
+  AdapterHold adapter_hold;
+  std::int32_t logprobs_asked = -1;  // that its client gets; -1: none
+};
+
+// An answer whose distribution is the model's own at every token: one, without guide, penalties, bias or minimum.
+bool can_be_shadow(const Request& request);
+
+// Prepares the request for being kept: it asks for the alternatives that are compared.
+ServedAnswer begin_answer(Request& request);
+
+// Keeps what the output brings, and leaves in it what its client asked for.
+void keep(ServedAnswer& answer, RequestOutput& output);
+
+// The request by which the exact path scores it: prompt and answer are read as one prompt, behind all others.
+Request scoring_request(const ServedAnswer& answer);
+
+}  // namespace kvasir::quality

@@ -1,0 +1,182 @@
+#include "quality/shadowed_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <random>
+#include <utility>
+
+#include "quality/shadow_score.h"
+
+namespace kvasir::quality {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 20ms;           // between two looks whether others wait
+constexpr auto kLongestWait = 60s;     // for a time when nobody does
+constexpr auto kLongestScoring = 10min;
+
+kv::SipKey key_of(std::uint64_t seed) {
+  if (seed != 0) return {.k0 = seed, .k1 = ~seed};
+  std::random_device entropy;
+  const auto word = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+  return {.k0 = word(), .k1 = word()};
+}
+
+bool has_answer(const RequestOutput& last) {
+  return last.finish_reason == FinishReason::kStop || last.finish_reason == FinishReason::kLength;
+}
+
+}  // namespace
+
+ShadowedEngine::ShadowedEngine(std::unique_ptr<Engine> engine, ShadowConfig config, std::unique_ptr<Engine> exact)
+    : engine_(std::move(engine)),
+      exact_(std::move(exact)),
+      config_(std::move(config)),
+      sampler_(key_of(config_.seed), config_.share),
+      gate_(config_.gate),
+      scoring_([this](const std::stop_token& stop) { score_all(stop); }) {}
+
+ShadowedEngine::~ShadowedEngine() {
+  scoring_.request_stop();
+  drain(0);
+  scoring_.join();
+}
+
+void ShadowedEngine::drain(std::int64_t timeout_ms) {
+  engine_->drain(timeout_ms);
+  if (exact_ != nullptr) exact_->drain(0);
+}
+
+Result<std::vector<RequestId>> ShadowedEngine::submit(std::vector<Submission> submissions) {
+  for (Submission& submission : submissions) prepare(submission);
+  return engine_->submit(std::move(submissions));
+}
+
+Result<std::vector<RequestId>> ShadowedEngine::submit_some(std::vector<Submission> submissions) {
+  for (Submission& submission : submissions) prepare(submission);
+  return engine_->submit_some(std::move(submissions));
+}
+
+void ShadowedEngine::prepare(Submission& submission) {
+  Request& request = submission.request;
+  bool is_downgraded = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    KvParams treatment = gate_.treatment_of(request.kv);
+    is_downgraded = treatment.policy != request.kv.policy;
+    request.kv = std::move(treatment);
+  }
+  if (sampler_.is_shadow(++num_requests_) && can_be_shadow(request)) return watch(submission, is_downgraded);
+  if (!is_downgraded) return;
+  submission.sink = [sink = std::move(submission.sink)](RequestOutput output) {
+    output.usage.kv.is_downgraded = true;
+    sink(std::move(output));
+  };
+}
+
+void ShadowedEngine::watch(Submission& submission, bool is_downgraded) {
+  const auto answer = std::make_shared<ServedAnswer>(begin_answer(submission.request));
+  submission.sink = [this, answer, is_downgraded, sink = std::move(submission.sink)](RequestOutput output) {
+    keep(*answer, output);
+    output.usage.kv.is_downgraded = is_downgraded;
+    if (output.request_finished && has_answer(output)) enqueue(std::move(*answer));
+    sink(std::move(output));
+  };
+}
+
+void ShadowedEngine::enqueue(ServedAnswer answer) {
+  const std::scoped_lock lock(mutex_);
+  if (answers_.size() >= kMaxKept || answer.logprobs.empty()) return gate_.note_unknown(answer.kv);
+  answers_.push_back(std::move(answer));
+  changed_.notify_all();
+}
+
+void ShadowedEngine::score_all(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [this] { return !answers_.empty(); })) {
+    const ServedAnswer answer = std::move(answers_.front());
+    answers_.pop_front();
+    is_scoring_ = true;
+    lock.unlock();
+    score(answer, stop);
+    lock.lock();
+    is_scoring_ = false;
+    changed_.notify_all();
+  }
+}
+
+void ShadowedEngine::finish_scoring() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return answers_.empty() && !is_scoring_; });
+}
+
+void ShadowedEngine::score(const ServedAnswer& answer, const std::stop_token& stop) {
+  const auto exact = read_again(answer, stop);
+  const auto score = exact ? score_shadow(answer.logprobs, *exact) : std::unexpected(exact.error());
+  std::optional<std::string> news;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!score) return gate_.note_unknown(answer.kv);
+    news = gate_.note(answer.kv, *score);
+  }
+  if (news && config_.warn) config_.warn(*news);
+}
+
+bool ShadowedEngine::wait_for_idle(const std::stop_token& stop) {
+  const auto last = std::chrono::steady_clock::now() + kLongestWait;
+  while (engine_->stats().num_waiting > 0) {
+    if (stop.stop_requested() || std::chrono::steady_clock::now() > last) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  return !stop.stop_requested();
+}
+
+// The distribution of each of the answer's tokens.
+Result<std::vector<PositionLogprobs>> ShadowedEngine::read_again(const ServedAnswer& answer, const std::stop_token& stop) {
+  const auto unknown = [] { return make_error(ErrorKind::kUnavailable, "shadow: there was no time to score it"); };
+  if (!wait_for_idle(stop)) return unknown();
+  const auto result = std::make_shared<std::promise<RequestOutput>>();
+  std::future<RequestOutput> ended = result->get_future();
+  KVASIR_TRY(const RequestId id, scorer().submit(scoring_request(answer), [result](RequestOutput output) {
+    if (output.request_finished) result->set_value(std::move(output));
+  }));
+  const auto last = std::chrono::steady_clock::now() + kLongestScoring;
+  while (ended.wait_for(kLook) != std::future_status::ready) {
+    if (!stop.stop_requested() && std::chrono::steady_clock::now() < last) continue;
+    scorer().cancel(id);
+    return unknown();
+  }
+  try {
+    RequestOutput output = ended.get();
+    if (!has_answer(output)) return unknown();
+    std::vector<PositionLogprobs>& scored = output.prompt_logprobs;
+    if (!scored.empty()) scored.erase(scored.begin());  // nothing comes before the first token
+    return std::move(scored);
+  } catch (const std::future_error&) {  // the engine has gone without a word
+    return unknown();
+  }
+}
+
+void ShadowedEngine::prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) {
+  engine_->prepare_guide(guide, tenant, std::move(stop), std::move(sink));
+}
+
+void ShadowedEngine::prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) {
+  engine_->prepare_adapter(name, std::move(stop), std::move(sink));
+}
+
+Status ShadowedEngine::resume_kv_policy(std::string_view policy) {
+  const std::scoped_lock lock(mutex_);
+  return gate_.resume(policy);
+}
+
+EngineStats ShadowedEngine::stats() const {
+  EngineStats stats = engine_->stats();
+  const std::scoped_lock lock(mutex_);
+  stats.shadows = gate_.stats();
+  return stats;
+}
+
+}  // namespace kvasir::quality
