@@ -77,7 +77,7 @@ MAY_SEE = {
     "capi": {"base", "engine"},
     "search": {"base", "engine", "text"},
     "learn": {"base", "kv"},
-    "quality": {"base", "engine", "kv/blocks/siphash.h"},
+    "quality": {"base", "engine", "kv/blocks/siphash.h", "text::ChatTemplate", "text::Tokenizer"},
     "eval": {"base", "engine", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store"},

@@ -58,9 +58,9 @@ std::string removable_name(const store::ModelStore& store, const std::string& mo
 
 }  // namespace
 
-ModelLibrary make_model_library(ModelMemory memory, Logger& logger) {
+ModelLibrary make_model_library(ModelMemory memory, const ShadowOptions& shadows, Logger& logger) {
   const auto shared = std::make_shared<ModelMemory>(std::move(memory));
-  const auto pull = [shared, &logger](
+  const auto pull = [shared, shadows, &logger](
                         const std::string& asked,
                         const ModelLibrary::OnProgress& on_progress) -> Result<server::api::ServedModel> {
     KVASIR_TRY(const store::ModelStore store, store::ModelStore::open_default());
@@ -69,7 +69,7 @@ ModelLibrary make_model_library(ModelMemory memory, Logger& logger) {
     ModelPlace place{.model = model, .name = default_name(model)};
     KVASIR_CHECKED(shared->fit(place));
     logger.info("{}: pulled", printable_line(model));
-    server::api::ServedModel served = served_on_demand(place, logger);
+    server::api::ServedModel served = served_on_demand(place, shadows, logger);
     served.was_pulled = true;
     return served;
   };

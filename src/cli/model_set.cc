@@ -125,10 +125,10 @@ std::int64_t loaded_file_bytes(const std::vector<ModelPlace>& places, std::int32
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-server::api::ServedModel served_on_demand(const ModelPlace& place, Logger& logger,
+server::api::ServedModel served_on_demand(const ModelPlace& place, const ShadowOptions& shadows, Logger& logger,
                                           std::unique_ptr<WeightsWatch> first_watch) {
   const auto watch = std::make_shared<std::unique_ptr<WeightsWatch>>(std::move(first_watch));
-  const auto load = [place, watch, &logger](const std::atomic<bool>& is_cancelled) -> Result<std::unique_ptr<Engine>> {
+  const auto load = [place, shadows, watch, &logger](const std::atomic<bool>& is_cancelled) -> Result<std::unique_ptr<Engine>> {
     EngineConfig config = place.config;
     KVASIR_TRY(config.model_path, store::resolve_model(place.model));
     config.model_name = printable_line(place.model);
@@ -144,7 +144,7 @@ server::api::ServedModel served_on_demand(const ModelPlace& place, Logger& logge
     *watch = std::make_unique<WeightsWatch>(config.model_path);
     logger.info("{}: loaded in {:.1f} s", printable_line(place.name),
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    return engine;
+    return with_shadows(std::move(*engine), shadows, config, logger);
   };
   const auto unloaded = [place_name = place.name, watch, &logger] {
     watch->reset();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/logger.h"
+#include "cli/shadow_options.h"
 #include "cli/verb.h"
 #include "cli/weights_watch.h"
 #include "kvasir/engine.h"
@@ -45,7 +46,7 @@ std::string default_name(const std::string& model);
 
 // The model as a server takes it, loaded when it is asked for. Keeps a watch on its file while it is in memory: of one
 // that is loaded already it is `watch`. The logger outlives it.
-server::api::ServedModel served_on_demand(const ModelPlace& place, Logger& logger,
+server::api::ServedModel served_on_demand(const ModelPlace& place, const ShadowOptions& shadows, Logger& logger,
                                           std::unique_ptr<WeightsWatch> watch = nullptr);
 
 }  // namespace kvasir::cli

@@ -38,10 +38,12 @@
 #include "cli/service_manager.h"
 #include "cli/server_announcement.h"
 #include "cli/server_memory.h"
+#include "cli/shadow_options.h"
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
 #include "engine/kv_params.h"
+#include "engine/step_turn.h"
 #include "server/api_reference.h"
 #include "server/observe/tracing/tracing_config.h"
 #include "server/server.h"
@@ -61,6 +63,7 @@ struct ServeOptions {
   LimitOptions limits;
   server::observe::TracingFlags tracing;
   EngineOptions engine;
+  ShadowOptions shadows;
 };
 
 Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
@@ -184,9 +187,12 @@ Result<OpenedModels> open_models(const ServeOptions& options, const std::vector<
   for (const ModelPlace& place : places) {
     const bool is_first = &place == &first;
     models.served.push_back(
-        served_on_demand(place, logger, is_first ? std::move(models.first.weights_watch) : nullptr));
+        served_on_demand(place, options.shadows, logger, is_first ? std::move(models.first.weights_watch) : nullptr));
   }
-  if (models.first.engine != nullptr) models.served.front().engine->attach(std::move(models.first.engine));
+  if (models.first.engine != nullptr) {
+    KVASIR_TRY(auto engine, with_shadows(std::move(models.first.engine), options.shadows, first.config, logger));
+    models.served.front().engine->attach(std::move(engine));
+  }
   const bool may_leave = places.size() > 1 || options.models.keep_alive_seconds > 0 || may_pull(options.server);
   if (!may_leave && !first.is_optional) models.served.front().load = nullptr;
   return models;
@@ -214,9 +220,13 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()),
                       std::string(flag));
   }
+  KVASIR_CHECKED(check_shadow_options(options.shadows, places.size()));
+  if (!options.shadows.against.empty()) config.step_turn = std::make_shared<StepTurn>();
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,
                                   config));
+  KVASIR_TRY(const std::int64_t scorer_bytes, bytes_of_scorer(options.shadows));
+  config.reserved_bytes += scorer_bytes;
   options.server.num_slots = config.max_num_seqs;
   options.server.max_batch_lines = std::max(1, config.max_num_seqs / 2);  // others find a seat
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
@@ -245,7 +255,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
       .max_loaded = memory.num_at_once(),
       .keep_alive = std::chrono::seconds(options.models.keep_alive_seconds),
       .any_name = options.models.takes_any_name};
-  if (may_pull(options.server)) options.server.library = make_model_library(std::move(memory), logger);
+  if (may_pull(options.server)) options.server.library = make_model_library(std::move(memory), options.shadows, logger);
   MemoryReserve reserve;
   KVASIR_TRY(auto server, server::Server::create(std::move(models.served), models_config, options.server));
   if (!reserve.is_full()) {
@@ -325,6 +335,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
+  add_shadow_options(*verb, options->shadows);
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
       ->transform(whole_number(0, 65535))

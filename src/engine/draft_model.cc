@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/process_memory.h"
 #include "engine/part_configs.h"
+#include "engine/same_tokens.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {
@@ -68,19 +69,9 @@ std::int64_t DraftModel::num_bytes() const {
   return loaded_.memory.weight_bytes + loaded_.memory.workspace_bytes + loaded_.memory.kv_bytes + distribution_bytes_;
 }
 
-// A padding of other length at the end is no difference.
 Status DraftModel::set_target(const text::Tokenizer* tokenizer, std::int32_t num_tokens) {
   num_shared_tokens_ = std::min(loaded_.info.vocab_size, num_tokens);
-  if (tokenizer == nullptr || loaded_.tokenizer == nullptr) return {};
-  const text::Vocab& own = loaded_.tokenizer->vocab();
-  const text::Vocab& other = tokenizer->vocab();
-  for (TokenId id = 0; id < std::min(own.num_tokens(), other.num_tokens()); ++id) {
-    if (own.text(id) == other.text(id)) continue;
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("draft model: its tokens are not the model's: token {} is \"{}\" there and \"{}\" in the model",
-                                  id, printable_line(own.text(id)), printable_line(other.text(id))));
-  }
-  return {};
+  return check_same_tokens("draft model", loaded_.tokenizer.get(), tokenizer);
 }
 
 // Whether the model can read the text. It has only grown since it was read last, so guesses alone are compared; what is

@@ -28,7 +28,8 @@ KvParams QualityGate::treatment_of(const KvParams& asked) {
 }
 
 QualityGate::Row& QualityGate::row_of(const KvParams& kv) {
-  const Key key = is_exact(kv) ? Key{"none", KvQuality::kExact} : Key{kv.policy, kv.quality};
+  const KvQuality of_exact = config_.is_against_another ? KvQuality::kGate : KvQuality::kExact;
+  const Key key = is_exact(kv) ? Key{"none", of_exact} : Key{kv.policy, kv.quality};
   const double promise = key.second == KvQuality::kBestEffort ? config_.promised_kl_best_effort : config_.promised_kl;
   const auto [at, is_new] = rows_.try_emplace(key, Row{.stats = {}, .evidence = EProcess(promise)});
   if (is_new) {
@@ -60,12 +61,13 @@ std::optional<std::string> QualityGate::note(const KvParams& served, const Shado
   }
   ++stats.num_held_back;
   clean_since_[stats.policy] = 0;
+  const std::string finding = fmt::format("{} answers diverge by {:.4f} nats a token in the mean, {:.4f} is promised", row.evidence.count(),
+                                          stats.kl_sum / static_cast<double>(stats.num_scored), stats.promised_kl);
+  if (is_exact(served)) return fmt::format("kv-shadow: the model itself, beside the one that scores: {}", finding);
   KvParams next = served;
   next.policy = kUntrained;
   const bool is_last = is_held_back(next.policy) || is_exact(next);
-  return fmt::format("kv-shadow: {} is held back: {} answers diverge by {:.4f} nats a token in the mean, {:.4f} is promised; {} serves", stats.policy,
-                     row.evidence.count(), stats.kl_sum / static_cast<double>(stats.num_scored), stats.promised_kl,
-                     is_last ? "no policy" : kUntrained);
+  return fmt::format("kv-shadow: {} is held back: {}; {} serves", stats.policy, finding, is_last ? "no policy" : kUntrained);
 }
 
 void QualityGate::note_unknown(const KvParams& served) { ++row_of(served).stats.num_unknown; }

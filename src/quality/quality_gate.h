@@ -21,6 +21,8 @@ struct GateConfig {
   double promised_kl = 0.01;              // nats a token, of answers whose quality is kGate
   double promised_kl_best_effort = 0.05;  // and of those whose budget always holds
   bool resumes_by_itself = false;
+  // Another model scores: answers without a policy promise what kGate does, as "none", and nothing is held back for them.
+  bool is_against_another = false;
 };
 
 // In the place of a policy that is held back comes the ladder that needs no training, and for that one exactness. A policy

@@ -95,5 +95,13 @@ TEST(QualityGate, AnExactAnswerThatDivergesIsAnAlarmAndNoBreach) {
   EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
 }
 
+TEST(QualityGate, BesideAnotherModelAnswersWithoutAPolicyHaveAPromiseToo) {
+  QualityGate gate({.is_against_another = true});
+  EXPECT_FALSE(gate.note({}, {.kl = 0.004, .num_tokens = 3, .num_agreed = 3})) << "it is no alarm";
+  EXPECT_GT(break_it(gate, {}), 0);
+  EXPECT_TRUE(is_exact(gate.treatment_of({})));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+}
+
 }  // namespace
 }  // namespace kvasir::quality::quality_gate_test

@@ -124,7 +124,7 @@ TEST_P(Shadows, ABadPolicyIsHeldBackAndTheRequestBehindTheBreachIsServedByTheNex
 }
 
 TEST_P(Shadows, AnotherModelMayBeTheExactOne) {
-  engine_ = std::make_unique<ShadowedEngine>(load(GetParam()), ShadowConfig{.share = 1.0}, load(GetParam()));
+  engine_ = std::make_unique<ShadowedEngine>(load(GetParam()), ShadowConfig{.share = 1.0, .gate = {.is_against_another = true}}, load(GetParam()));
   answer(requests(*engine_, {}, 4));
   EXPECT_EQ(stats_of(*engine_, "none").num_scored, 4);
   EXPECT_EQ(stats_of(*engine_, "none").kl_sum, 0.0);

@@ -1,5 +1,6 @@
 #include "server/api/guide_fields.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
