@@ -220,7 +220,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()),
                       std::string(flag));
   }
-  KVASIR_CHECKED(check_shadow_options(options.shadows, places.size()));
+  KVASIR_CHECKED(set_shadows(options.shadows, options.server.kv, places.size()));
   if (!options.shadows.against.empty()) config.step_turn = std::make_shared<StepTurn>();
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_CHECKED(set_memory_aside(options.memory, loaded_file_bytes(places, options.models.max_loaded), options.server,

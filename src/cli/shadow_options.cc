@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
+#include "cli/one_of.h"
 #include "engine/same_tokens.h"
 #include "io/model_fingerprint.h"
 #include "quality/shadowed_engine.h"
@@ -19,6 +22,12 @@ std::int64_t bytes_for(const std::string& path) {
   constexpr std::int64_t kBesideWeights = std::int64_t{512} << 20;
   const std::int64_t file_bytes = io::weight_file_bytes(path);
   return file_bytes + file_bytes / 4 + kBesideWeights;
+}
+
+std::vector<std::string> lossy_policy_names() {
+  std::vector<std::string> names = kv_policy_names();
+  std::erase(names, "none");
+  return names;
 }
 
 // One text at a time, of the same length at most, and nothing besides.
@@ -56,10 +65,21 @@ void add_shadow_options(CLI::App& verb, ShadowOptions& options) {
       ->default_str("0.01");
   verb.add_flag("--kv-auto-resume", options.gate.resumes_by_itself,
                 "A policy that is held back serves again after 500 clean shadows, without an operator's word");
+  verb.add_option("--kv-canary", options.canary,
+                  "KV policy that takes the place of --kv-policy for 1, 5, 25 and 100% of the tenants, 200 shadows a stage")
+      ->check(one_of(lossy_policy_names()));
   verb.add_option("--shadow-against", options.against, "Model that scores the answers instead of the served one, e.g. the file that was quantised");
 }
 
-Status check_shadow_options(const ShadowOptions& options, std::size_t num_models) {
+Status set_shadows(ShadowOptions& options, const KvParams& kv, std::size_t num_models) {
+  if (!options.is_on() && !options.canary.empty()) {
+    return make_error(ErrorKind::kUsage, "--kv-canary: it needs --kv-shadow, the share of requests that are scored", "kv-canary");
+  }
+  if (options.canary == kv.policy) {
+    return make_error(ErrorKind::kUsage, fmt::format("--kv-canary: {} serves already (--kv-policy)", kv.policy), "kv-canary");
+  }
+  options.gate.champion = kv.policy;
+  options.gate.canary = options.canary;
   if (!options.is_on() && !options.against.empty()) {
     return make_error(ErrorKind::kUsage, "--shadow-against: it needs --kv-shadow, the share of requests that are scored", "shadow-against");
   }

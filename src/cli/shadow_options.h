@@ -17,16 +17,17 @@ namespace kvasir::cli {
 struct ShadowOptions {
   double share = 0.0;
   quality::GateConfig gate;
+  std::string canary;   // a KV policy that takes the default's place, tenant by tenant; empty: none
   std::string against;  // a model that scores instead of the served one; empty: none
 
   bool is_on() const { return share > 0.0; }
 };
 
-// --kv-shadow, --kv-shadow-kl, --kv-auto-resume and --shadow-against.
+// --kv-shadow, --kv-shadow-kl, --kv-auto-resume, --kv-canary and --shadow-against.
 void add_shadow_options(CLI::App& verb, ShadowOptions& options);
 
-// Error (kUsage): a flag that means nothing without another, or with several models.
-Status check_shadow_options(const ShadowOptions& options, std::size_t num_models);
+// Takes over the server's own policy. Error (kUsage): a flag that means nothing without another, or with several models.
+Status set_shadows(ShadowOptions& options, const KvParams& kv, std::size_t num_models);
 
 // Bytes that the model needs that scores, out of the budget; 0: there is none. Errors: as store::resolve_model.
 Result<std::int64_t> bytes_of_scorer(const ShadowOptions& options);

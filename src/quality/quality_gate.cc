@@ -19,9 +19,11 @@ bool is_exact(const KvParams& kv) { return !policy_settings(kv).is_lossy(); }
 
 bool QualityGate::is_held_back(const std::string& policy) const { return clean_since_.contains(policy); }
 
-KvParams QualityGate::treatment_of(const KvParams& asked) {
+KvParams QualityGate::treatment_of(KvParams asked, std::string_view tenant) {
+  if (!is_exact(asked) && !is_held_back(canary_.policy())) asked.policy = canary_.policy_for(asked.policy, tenant);
   if (is_exact(asked) || !is_held_back(asked.policy)) return asked;
   ++row_of(asked).stats.num_downgraded;
+  ++num_downgraded_;
   KvParams other = asked;
   other.policy = kUntrained;
   return is_held_back(other.policy) || is_exact(other) ? exact() : other;
@@ -40,7 +42,23 @@ QualityGate::Row& QualityGate::row_of(const KvParams& kv) {
   return at->second;
 }
 
-std::optional<std::string> QualityGate::note(const KvParams& served, const ShadowScore& score) {
+std::optional<std::string> QualityGate::note(const KvParams& served, const ShadowScore& score, const ServedCost& cost) {
+  std::optional<std::string> news = judge(served, score);
+  if (is_exact(served) || news) return news;
+  return advance_canary(served, score, cost);
+}
+
+std::optional<std::string> QualityGate::advance_canary(const KvParams& served, const ShadowScore& score, const ServedCost& cost) {
+  switch (canary_.note(served.policy, score, cost)) {
+    case CanaryNews::kNone: return std::nullopt;
+    case CanaryNews::kNextStage: return fmt::format("kv-canary: {} serves {:.0f}% of tenants", canary_.policy(), 100 * canary_.share());
+    case CanaryNews::kServesAll: return fmt::format("kv-canary: {} serves all tenants", canary_.policy());
+    case CanaryNews::kIsWorse: return fmt::format("kv-canary: {} is worse than {}, which serves all tenants again", canary_.policy(), config_.champion);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> QualityGate::judge(const KvParams& served, const ShadowScore& score) {
   Row& row = row_of(served);
   ShadowStats& stats = row.stats;
   const auto bucket = std::ranges::lower_bound(kShadowKlBounds, score.kl) - kShadowKlBounds.begin();
@@ -60,6 +78,7 @@ std::optional<std::string> QualityGate::note(const KvParams& served, const Shado
     return score.kl <= stats.promised_kl ? resume_if_due() : std::nullopt;
   }
   ++stats.num_held_back;
+  if (stats.policy == canary_.policy()) canary_.stop();
   clean_since_[stats.policy] = 0;
   const std::string finding = fmt::format("{} answers diverge by {:.4f} nats a token in the mean, {:.4f} is promised", row.evidence.count(),
                                           stats.kl_sum / static_cast<double>(stats.num_scored), stats.promised_kl);

@@ -12,6 +12,7 @@
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 #include "kvasir/shadow_stats.h"
+#include "quality/canary.h"
 #include "quality/e_process.h"
 #include "quality/shadow_score.h"
 
@@ -23,6 +24,7 @@ struct GateConfig {
   bool resumes_by_itself = false;
   // Another model scores: answers without a policy promise what kGate does, as "none", and nothing is held back for them.
   bool is_against_another = false;
+  std::string champion = {}, canary = {};  // a policy that takes the champion's place, tenant by tenant; empty: none
 };
 
 // In the place of a policy that is held back comes the ladder that needs no training, and for that one exactness. A policy
@@ -31,17 +33,18 @@ struct GateConfig {
 // Thread safety: none.
 class QualityGate {
  public:
-  explicit QualityGate(GateConfig config) : config_(config) {}
+  explicit QualityGate(const GateConfig& config) : config_(config), canary_(config.champion, config.canary) {}
 
-  // What serves a request that asks for `asked`. Counts it where that is another policy.
-  KvParams treatment_of(const KvParams& asked);
-  // An answer under this treatment was scored. A line for the log when its policy has just been held back, or has come back.
-  std::optional<std::string> note(const KvParams& served, const ShadowScore& score);
+  // What serves a tenant's request that asks for `asked`. Counts it where the policy is held back.
+  KvParams treatment_of(KvParams asked, std::string_view tenant = {});
+  // An answer under this treatment was scored. A line for the log when something has just changed, or is wrong.
+  std::optional<std::string> note(const KvParams& served, const ShadowScore& score, const ServedCost& cost = {});
   void note_unknown(const KvParams& served);
   // Errors: kNotFound (no such policy is held back), kUnmet (too few clean shadows since).
   Status resume(std::string_view policy);
 
   std::vector<ShadowStats> stats() const;
+  std::int64_t num_downgraded() const { return num_downgraded_; }
 
   static constexpr double kEvidenceOfBreach = 1000.0;
   static constexpr std::int64_t kShadowsToResume = 500;
@@ -53,13 +56,17 @@ class QualityGate {
   };
   using Key = std::pair<std::string, KvQuality>;
 
+  std::optional<std::string> judge(const KvParams& served, const ShadowScore& score);
+  std::optional<std::string> advance_canary(const KvParams& served, const ShadowScore& score, const ServedCost& cost);
   Row& row_of(const KvParams& kv);
   bool is_held_back(const std::string& policy) const;
   std::optional<std::string> resume_if_due();
   void restart(const std::string& policy);
 
   GateConfig config_;
+  Canary canary_;
   std::map<Key, Row> rows_;
+  std::int64_t num_downgraded_ = 0;
   std::map<std::string, std::int64_t> clean_since_;  // by policy that is held back
 };
 

@@ -95,6 +95,18 @@ TEST(QualityGate, AnExactAnswerThatDivergesIsAnAlarmAndNoBreach) {
   EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
 }
 
+TEST(QualityGate, ACanaryThatBreaksItsPromiseGivesItsTenantsBack) {
+  QualityGate gate({.champion = "ladder", .canary = "ladder-learned"});
+  std::string tenant;
+  for (int i = 0; i < 1000 && tenant.empty(); ++i) {
+    if (gate.treatment_of(lossy("ladder"), std::to_string(i)).policy == "ladder-learned") tenant = std::to_string(i);
+  }
+  ASSERT_FALSE(tenant.empty()) << "one tenant of a hundred has it";
+  EXPECT_GT(break_it(gate, lossy("ladder-learned")), 0);
+  EXPECT_EQ(gate.treatment_of(lossy("ladder"), tenant).policy, "ladder");
+  EXPECT_EQ(gate.num_downgraded(), 0) << "they had asked for it";
+}
+
 TEST(QualityGate, BesideAnotherModelAnswersWithoutAPolicyHaveAPromiseToo) {
   QualityGate gate({.is_against_another = true});
   EXPECT_FALSE(gate.note({}, {.kl = 0.004, .num_tokens = 3, .num_agreed = 3})) << "it is no alarm";

@@ -30,6 +30,7 @@ ServedAnswer begin_answer(Request& request) {
                          .adapter = request.adapter,
                          .adapter_scale = request.adapter_scale,
                          .adapter_hold = request.adapter_hold,
+                         .cost = {},
                          .logprobs_asked = request.sampling.logprobs.value_or(-1)};
   request.sampling.logprobs = std::max(kServedAlternatives, answer.logprobs_asked);
   return answer;
@@ -43,6 +44,8 @@ void keep(ServedAnswer& answer, RequestOutput& output) {
     const auto asked = static_cast<std::size_t>(std::max(0, answer.logprobs_asked));
     if (position.top.size() > asked) position.top.resize(asked);
   }
+  answer.cost = {.decode_ms_per_token = output.cost.decode_ms / static_cast<double>(std::max<std::size_t>(1, answer.logprobs.size())),
+                 .num_preemptions = output.cost.num_preemptions};
   if (answer.logprobs_asked < 0) output.logprobs.clear();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kvasir/request.h"
+#include "quality/canary.h"
 
 namespace kvasir::quality {
 
@@ -17,6 +18,7 @@ struct ServedAnswer {
   std::string adapter;
   std::optional<float> adapter_scale;
   AdapterHold adapter_hold;
+  ServedCost cost;
   std::int32_t logprobs_asked = -1;  // that its client gets; -1: none
 };
 

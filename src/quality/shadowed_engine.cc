@@ -64,8 +64,9 @@ void ShadowedEngine::prepare(Submission& submission) {
   bool is_downgraded = false;
   {
     const std::scoped_lock lock(mutex_);
-    KvParams treatment = gate_.treatment_of(request.kv);
-    is_downgraded = treatment.policy != request.kv.policy;
+    const std::int64_t num_before = gate_.num_downgraded();
+    KvParams treatment = gate_.treatment_of(request.kv, request.tenant);
+    is_downgraded = gate_.num_downgraded() > num_before;
     request.kv = std::move(treatment);
   }
   if (sampler_.is_shadow(++num_requests_) && can_be_shadow(request)) return watch(submission, is_downgraded);
@@ -119,7 +120,7 @@ void ShadowedEngine::score(const ServedAnswer& answer, const std::stop_token& st
   {
     const std::scoped_lock lock(mutex_);
     if (!score) return gate_.note_unknown(answer.kv);
-    news = gate_.note(answer.kv, *score);
+    news = gate_.note(answer.kv, *score, answer.cost);
   }
   if (news && config_.warn) config_.warn(*news);
 }
