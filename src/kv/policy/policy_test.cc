@@ -323,6 +323,32 @@ TEST_P(Ladder, KeepsABlockWithMassiveValues) {
   }
 }
 
+// What a method of the literature leaves exact, and in which format the rest is.
+struct PublishedMethod {
+  const char* name;
+  KvFormat format;
+  std::int32_t num_first, num_newest;
+};
+constexpr PublishedMethod kPublishedMethods[] = {{"kivi-4", KvFormat::kK4cV4, 0, 8},
+                                                 {"kvquant-plain-4", KvFormat::kK4cV4, 1, 0},
+                                                 {"kvquant-plain-3", KvFormat::kK3cV3, 1, 0}};
+class PublishedFormat : public EveryPolicy {};
+INSTANTIATE_TEST_SUITE_P(Policies, PublishedFormat,
+                         testing::Values(find_policy("kivi-4"), find_policy("kvquant-plain-4"), find_policy("kvquant-plain-3")),
+                         policy_name);
+
+TEST_P(PublishedFormat, LeavesExactWhatTheMethodDoes) {
+  const PublishedMethod& method = *std::ranges::find(kPublishedMethods, policy().name(), &PublishedMethod::name);
+  apply(plan(1.0));
+  for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+    const bool is_exact = b < method.num_first || b >= kNumBlocks - 1 - method.num_newest;
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+      EXPECT_EQ(cells_.at(0, blocks_[static_cast<std::size_t>(b)], cell).format(), is_exact ? KvFormat::kF16 : method.format) << b;
+    }
+  }
+  EXPECT_TRUE(plan(1.0).empty()) << "it has done all";
+}
+
 TEST(KvPolicyFingerprint, TellsPoliciesBudgetsAndFormatsApart) {
   const KvPolicy* uniform = find_policy("uniform");
   std::set<std::uint64_t> seen;

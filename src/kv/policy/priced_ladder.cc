@@ -197,6 +197,16 @@ float PricedLadder::drop_price(const Block& block, std::int32_t cell) const {
   return view_.weight_of(cell) * loss / static_cast<float>(from.bytes);
 }
 
+PricedLadder::BlockCost PricedLadder::cost_of(std::int32_t b, std::int32_t cell) const {
+  const Block& block = blocks_[index(b, cell)];
+  const bool is_dropped = block.rung == kDropped;
+  const double weight = view_.weight_of(cell);
+  return {.attention = weight * double{block.attention},
+          .extra = weight * double{block.asked_cost} * double{cost_of_drop_},
+          .loss = is_dropped ? cost_of_drop_ : rungs_[block.rung].cost,
+          .is_dropped = is_dropped};
+}
+
 // Whether the guards that last for a whole plan allow it.
 bool PricedLadder::may_ever_drop(std::int32_t b, std::int32_t cell) {
   const Block& block = blocks_[index(b, cell)];

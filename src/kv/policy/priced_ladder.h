@@ -39,6 +39,18 @@ class PricedLadder {
   void add_cell(const BlockForecast& forecast);
   void plan(std::vector<CellAction>& actions);
 
+  // The cost of a plan is additive: the sum over full blocks of attention x loss, and of a drop's extra cost
+  // where they are dropped. Behind plan(), for a block of a cell:
+  struct BlockCost {
+    double attention = 0.0;   // that is expected, times the head's weight
+    double extra = 0.0;       // what a drop costs beyond, for the chance that the block is asked for
+    double loss = 0.0;        // of attention, in the format that is planned
+    bool is_dropped = false;
+
+    double cost() const { return attention * loss + (is_dropped ? extra : 0.0); }
+  };
+  BlockCost cost_of(std::int32_t block, std::int32_t cell) const;
+
  private:
   struct Block {
     float attention = 0.0f;
