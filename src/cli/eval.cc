@@ -14,6 +14,7 @@
 #include "cli/engine_options.h"
 #include "cli/eval_hidden.h"
 #include "cli/eval_kv.h"
+#include "cli/eval_kv_regret.h"
 #include "cli/eval_search.h"
 #include "cli/input_file.h"
 #include "cli/interruption.h"
@@ -199,6 +200,7 @@ void add_eval(CLI::App& app, Context& context) {
             [logits_options, &context] { return write_logits(*logits_options, context.options); });
 
   add_eval_kv(*verb, context);
+  add_eval_kv_regret(*verb, context);
   add_eval_search(*verb, context);
   add_eval_hidden(*verb, context);
 }

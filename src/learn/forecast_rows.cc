@@ -1,20 +1,14 @@
 #include "learn/forecast_rows.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "learn/added_attention.h"
 
 namespace kvasir::learn {
 namespace {
 
 constexpr float kMostMeans = 300.0f;        // of a block's later attention
 constexpr float kMemoriesPerHorizon = 2.5f;  // the queries of a horizon are so many times a long memory's
-
-// A step's queries added this to a memory that fades: the part of it that is not the earlier one's.
-float added(float now, float before) {
-  const kv::AttentionMemory memory = kv::DecayedMass::memory();
-  const float weight = memory.weight_of(kv::kTokensPerBlock) / static_cast<float>(kv::kTokensPerBlock);
-  return std::max(0.0f, std::abs(now) - memory.kept_share(kv::kTokensPerBlock) * std::abs(before)) / weight;
-}
 
 }  // namespace
 
@@ -38,7 +32,7 @@ void ForecastRows::see(const kv::PolicyView& view, std::int32_t cell, Cell& seen
   const std::span<const float> scores = view.scores->scores(cell);
   for (Noted& noted : seen.noted) {
     for (std::size_t b = 0; b < std::min(noted.later.size(), scores.size()); ++b) {
-      noted.later[b] += added(scores[b], b < seen.scores.size() ? seen.scores[b] : 0.0f);
+      noted.later[b] += added_attention(scores[b], b < seen.scores.size() ? seen.scores[b] : 0.0f);
     }
   }
   seen.scores.assign(scores.begin(), scores.end());
