@@ -78,7 +78,7 @@ MAY_SEE = {
     "search": {"base", "engine", "text"},
     "learn": {"base", "kv"},
     "quality": {"base", "engine", "kv/blocks/siphash.h", "text::ChatTemplate", "text::Tokenizer"},
-    "eval": {"base", "engine", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h"},
+    "eval": {"base", "engine", "grammar", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "grammar", "text", "quality", "eval", "search", "compress", "store", "journal", "server", "backend/observing",

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "cli/engine_options.h"
+#include "cli/eval_gate.h"
 #include "cli/eval_hidden.h"
 #include "cli/eval_kv.h"
 #include "cli/eval_kv_regret.h"
@@ -201,6 +202,7 @@ void add_eval(CLI::App& app, Context& context) {
 
   add_eval_kv(*verb, context);
   add_eval_kv_regret(*verb, context);
+  add_eval_gate(*verb, context);
   add_eval_search(*verb, context);
   add_eval_hidden(*verb, context);
 }

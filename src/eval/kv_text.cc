@@ -1,32 +1,12 @@
 #include "eval/kv_text.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "eval/log_softmax.h"
 #include "eval/scoring.h"
 
 namespace kvasir::eval {
 namespace {
-
-// x - log(sum(exp(x))).
-std::vector<float> log_softmax(std::span<const float> logits) {
-  const float greatest = *std::ranges::max_element(logits);
-  double sum = 0.0;
-  for (float logit : logits) sum += std::exp(logit - greatest);
-  const float log_sum = greatest + static_cast<float>(std::log(sum));
-  std::vector<float> result(logits.begin(), logits.end());
-  for (float& x : result) x -= log_sum;
-  return result;
-}
-
-double divergence(std::span<const float> full, std::span<const float> other) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < full.size(); ++i) {
-    sum += double{std::exp(full[i])} * (double{full[i]} - double{other[i]});
-  }
-  return sum;
-}
 
 // Which positions' logits are looked at: the n-th scored one for every n that is a multiple of the stride.
 bool is_sampled(const KvProtocol& protocol, std::int32_t position, std::int32_t first_scored) {
@@ -70,8 +50,7 @@ Result<KvRow> measure_kv_policy(Engine& engine, const KvProtocol& protocol, std:
     const std::vector<float> here = log_softmax(logits);
     const std::vector<float>& there = full.log_softmax[num_sampled++];
     row.kl += divergence(there, here);
-    row.top1 +=
-        std::ranges::max_element(here) - here.begin() == std::ranges::max_element(there) - there.begin();
+    row.top1 += have_same_top(here, there) ? 1.0 : 0.0;
   };
   KVASIR_TRY(const PromptScore score,
              score_prompt(engine, {window.begin(), window.end()}, kv, observe, keep_going));

@@ -29,6 +29,7 @@ Result<RequestRun> run_request(Engine& engine, Request request, const KeepGoing&
                run.choices[index].insert(run.choices[index].end(), output.token_ids.begin(), output.token_ids.end());
                for (PositionLogprobs& entry : output.prompt_logprobs)
                  run.prompt_logprobs.push_back(std::move(entry));
+               if (index == 0 && output.finish_reason) run.is_ended = *output.finish_reason == FinishReason::kStop;
                if (!output.request_finished) return;
                run.usage = output.usage;
                if (output.error) return outcome->finished.set_value(std::unexpected(*output.error));

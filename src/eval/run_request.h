@@ -15,6 +15,7 @@ struct RequestRun {
   std::vector<TokenId> token_ids;             // of the first choice
   std::vector<std::vector<TokenId>> choices;  // of all
   std::vector<PositionLogprobs> prompt_logprobs;
+  bool is_ended = false;  // the first choice: by a token or a stop string, not for want of tokens
   Usage usage;
 };
 

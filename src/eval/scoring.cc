@@ -15,8 +15,9 @@ Result<RequestRun> run_prompt(Engine& engine, Request request, const KeepGoing& 
 }  // namespace
 
 Result<PromptScore> score_prompt(Engine& engine, std::vector<TokenId> prompt, const KvParams& kv,
-                                 LogitsObserver observer, const KeepGoing& keep_going) {
+                                 LogitsObserver observer, const KeepGoing& keep_going, std::string adapter) {
   Request request;
+  request.adapter = std::move(adapter);
   request.kv = kv;
   request.kv.is_share_of_present = true;  // every position is scored, not the last one alone
   request.prompt_token_ids = std::move(prompt);

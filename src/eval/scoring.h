@@ -1,6 +1,7 @@
 // Runs one prompt through the engine for what it says about the prompt itself.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "eval/run_request.h"
@@ -15,10 +16,11 @@ struct PromptScore {
 };
 
 // The whole prompt is computed, its KV treated as `kv` says: policies act between steps. `observer`, where
-// there is one, sees the logits after every position in order. Blocks until done. Errors: as
+// there is one, sees the logits after every position in order. `adapter` as Request's. Blocks until done. Errors: as
 // Engine::submit, the request's own, kCancelled.
 Result<PromptScore> score_prompt(Engine& engine, std::vector<TokenId> prompt, const KvParams& kv,
-                                 LogitsObserver observer = {}, const KeepGoing& keep_going = {});
+                                 LogitsObserver observer = {}, const KeepGoing& keep_going = {},
+                                 std::string adapter = {});
 
 // Shows `observer` the logits alone. Errors: as above.
 Status observe_logits(Engine& engine, std::vector<TokenId> prompt, LogitsObserver observer,

@@ -4,28 +4,15 @@
 #include <simdjson.h>
 
 #include <chrono>
-#include <cmath>
 #include <utility>
 
+#include "eval/wilson.h"
 #include "text/regex/search.h"
 
 namespace kvasir::eval {
 namespace {
 
 constexpr std::uint64_t kSeedsPerTask = 1000;  // more than a method takes
-
-// The centre and half of the width.
-struct Wilson {
-  double centre = 0.0, half = 0.0;
-};
-
-Wilson wilson_of(std::int32_t num_solved, std::int32_t num_items) {
-  constexpr double kZ = 1.959963984540054;
-  if (num_items == 0) return {};
-  const double n = num_items, p = num_solved / n;
-  const double scale = 1.0 / (1.0 + kZ * kZ / n);
-  return {.centre = scale * (p + kZ * kZ / (2.0 * n)), .half = scale * kZ * std::sqrt(p * (1.0 - p) / n + kZ * kZ / (4.0 * n * n))};
-}
 
 Result<SearchTask> parse_task(simdjson::dom::parser& parser, std::string_view line, std::size_t number) {
   const auto bad = [&](std::string_view what) { return make_error(ErrorKind::kBadFile, fmt::format("tasks: line {}: {}", number, what), "tasks"); };
@@ -78,15 +65,8 @@ bool is_solved(const SearchTask& task, std::string_view answer_text) {
   return answer && answer == search::extract_answer(form, task.answer);
 }
 
-double SearchScore::solved_low() const {
-  const Wilson interval = wilson_of(num_solved, num_items);
-  return std::max(0.0, interval.centre - interval.half);
-}
-
-double SearchScore::solved_high() const {
-  const Wilson interval = wilson_of(num_solved, num_items);
-  return std::min(1.0, interval.centre + interval.half);
-}
+double SearchScore::solved_low() const { return wilson_interval(num_solved, num_items).low; }
+double SearchScore::solved_high() const { return wilson_interval(num_solved, num_items).high; }
 
 Result<SearchScore> run_search_tasks(Engine& engine, const std::vector<SearchTask>& tasks, const SearchRun& run,
                                      const std::function<Result<std::vector<TokenId>>(std::span<const std::string>)>& encode,

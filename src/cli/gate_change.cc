@@ -1,0 +1,81 @@
+#include "cli/gate_change.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "store/model_store.h"
+#include "text/tokenizer.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::string_view kExact = "exact";
+
+std::string kv_words(const KvParams& kv) {
+  if (kv.quality == KvQuality::kExact) return "--kv-quality exact";
+  std::string words = fmt::format("--kv-policy {}", kv.policy);
+  words += kv.budget_bytes > 0 ? fmt::format(" --kv-budget {}", kv.budget_bytes) : fmt::format(" --kv-budget {:g}", kv.budget);
+  return kv.quality == KvQuality::kBestEffort ? words + " --kv-quality best_effort" : words;
+}
+
+// Whether `reference` is the same file as the model.
+Result<bool> is_same_model(const GateOptions& options) {
+  if (options.against == kExact) return true;
+  KVASIR_TRY(const std::string model, store::resolve_model(options.model));
+  KVASIR_TRY(const std::string reference, store::resolve_model(options.against));
+  std::error_code none;
+  return std::filesystem::equivalent(model, reference, none);
+}
+
+// What differs, in words; exactly one thing may.
+Result<std::string> the_change(const GateOptions& options, bool is_same) {
+  std::vector<std::string> changes;
+  if (options.names_kv) changes.push_back(kv_words(options.kv));
+  if (options.engine.fast) changes.emplace_back("--fast");
+  if (!options.engine.adapters.empty()) changes.push_back("--lora " + options.engine.adapters.front());
+  if (!is_same) changes.emplace_back("its file");
+  if (options.engine.adapters.size() > 1) {
+    return make_error(ErrorKind::kUsage, "--lora: the gate measures one adapter at a time", "lora");
+  }
+  if (changes.size() == 1) return changes.front();
+  if (changes.empty()) {
+    return make_error(ErrorKind::kUsage,
+                      "nothing is changed: name --kv-policy and --kv-budget, --fast or --lora, or another model behind --against");
+  }
+  return make_error(ErrorKind::kUsage, fmt::format("the gate measures one change at a time, not {}", fmt::join(changes, " and ")));
+}
+
+Status check_same_tokens(const Engine& a, const Engine& b) {
+  const text::Tokenizer &one = *a.tokenizer(), &other = *b.tokenizer();
+  const TokenId num_tokens = one.vocab().num_tokens();
+  bool are_same = num_tokens == other.vocab().num_tokens() && a.model_info().vocab_size == b.model_info().vocab_size;
+  for (TokenId id = 0; are_same && id < num_tokens; ++id) are_same = one.decode_token(id) == other.decode_token(id);
+  if (are_same) return {};
+  return make_error(ErrorKind::kUnmet, "--against: the models have other tokens, so their answers cannot be compared", "against");
+}
+
+}  // namespace
+
+Result<GateSessions> open_gate_sessions(const GateOptions& options, const GlobalOptions& globals, BlockedSignals& signals) {
+  KVASIR_TRY(const bool is_same, is_same_model(options));
+  GateSessions sessions;
+  KVASIR_TRY(sessions.change, the_change(options, is_same));
+  EngineOptions changed_options = options.engine;
+  changed_options.max_num_batched_tokens = options.chunk_tokens;  // both arms take the same chunks
+  KVASIR_TRY(const EngineConfig changed, make_engine_config(changed_options, globals));
+  KVASIR_TRY(sessions.changed, open_text_session(options.model, changed, globals, &signals));
+  if (!changed.adapters.empty()) sessions.adapter = changed.adapters.front().name;
+  const bool has_own_weights = options.engine.fast || !is_same;
+  if (!has_own_weights) return sessions;
+  EngineOptions reference_options = changed_options;
+  reference_options.fast = false;
+  KVASIR_TRY(EngineConfig reference, make_engine_config(reference_options, globals));
+  KVASIR_TRY(sessions.reference, open_text_session(is_same ? options.model : options.against, std::move(reference), globals, &signals));
+  KVASIR_CHECKED(check_same_tokens(sessions.changed_engine(), sessions.reference_engine()));
+  return sessions;
+}
+
+}  // namespace kvasir::cli
