@@ -20,6 +20,7 @@
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "cli/standard_output.h"
+#include "engine/kv_params.h"
 #include "eval/gate/basic_layer.h"
 #include "eval/gate/engine_arm.h"
 #include "eval/gate/long_items.h"
@@ -34,7 +35,7 @@ namespace kvasir::cli {
 namespace {
 
 constexpr std::size_t kMaxSchemasBytes = std::size_t{1} << 30;
-constexpr std::int32_t kNumDistractorFacts = 40;
+constexpr std::int32_t kNumDistractorFacts = 24;
 constexpr std::int32_t kLeastOfKind = 5;
 constexpr std::array<std::string_view, 4> kLayers = {"basic", "task", "structured", "long"};
 
@@ -138,6 +139,7 @@ class GateRun {
     windows.erase(windows.begin(), windows.begin() + num_left_out);
     eval::BasicItems items{.windows = std::move(windows), .has_policy = options_.names_kv,
                            .should_save_bytes = options_.names_kv && is_lossy()};
+    if (!is_lossy()) items.limits.kl = 0.0;  // a whole budget changes no bit
     items.limits.least_windows = std::min(items.limits.least_windows, options_.least_items);
     return eval::run_basic_layer(arms, items, show_);
   }
@@ -151,6 +153,7 @@ class GateRun {
     const std::int32_t text_tokens = std::min(options_.ctx_tokens, max_tokens());
     eval::TaskItems items{.solutions = eval::solution_texts(encode, bos, tasks, text_tokens, eval::kKvStepTokens),
                           .distractors = eval::distractor_questions(encode, frame, options_.num_questions, kNumDistractorFacts, max_tokens())};
+    if (!is_lossy()) items.limits.kl = items.limits.worst_kl = 0.0;
     items.limits.least = options_.least_items;
     items.limits.least_of_kind = least_of_kind();
     items.limits.least_texts = std::min(items.limits.least_texts, options_.least_items);
@@ -182,7 +185,7 @@ class GateRun {
                     sessions_.changed_engine().model_info().max_model_len_tokens);
   }
   bool is_lossy() const {
-    return options_.kv.quality != KvQuality::kExact && (options_.kv.budget < 1.0 || options_.kv.budget_bytes > 0);
+    return !options_.names_kv || (options_.kv.quality != KvQuality::kExact && is_compressed(options_.kv));
   }
 
   Result<int> report() {

@@ -40,7 +40,7 @@ std::string gate_text(const eval::GateReport& report, const GateSubject& subject
     out += fmt::format("{:<10} {:<7} score {:.3f}", layer.name, eval::name_of(verdict), layer.score());
     if (!layer.reason.empty()) out += fmt::format(": {}", layer.reason);
     if (layer.reason.empty() && verdict == eval::GateVerdict::kUnknown) {
-      out += fmt::format(": {} items count, {} are needed", layer.num_items(), layer.least);
+      out += fmt::format(": {} items count, {} are needed", layer.num_items, layer.least);
     }
     out += "\n";
     for (const eval::GateCheck& check : layer.checks) out += check_line(check);
@@ -58,7 +58,7 @@ std::string gate_document(const eval::GateReport& report, const GateSubject& sub
     json.begin_object().member("name", layer.name).member("passed", layer.verdict() == eval::GateVerdict::kPassed);
     json.member("verdict", eval::name_of(layer.verdict()));
     if (!layer.reason.empty()) json.member("reason", layer.reason);
-    json.member("score", layer.score()).member("weight", layer.weight).member("items", layer.num_items());
+    json.member("score", layer.score()).member("weight", layer.weight).member("items", layer.num_items);
     json.key("checks").begin_array();
     for (const eval::GateCheck& check : layer.checks) write_check(json, check);
     json.end_array().end_object();

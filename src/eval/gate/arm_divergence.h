@@ -14,6 +14,7 @@ struct ScoredText {
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> positions;  // rising, none the last of the text
   std::int32_t policy_acts_at = 0;      // as ArmQuestion's
+  std::int32_t num_tasks = 0;           // that it solves
 };
 
 struct ArmDivergence {

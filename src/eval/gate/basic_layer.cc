@@ -61,6 +61,7 @@ Result<GateLayer> run_basic_layer(const GateArms& arms, const BasicItems& items,
       rows.push_back(row_of(protocol.suite, static_cast<std::int32_t>(i), text, apart));
     }
   }
+  layer.num_items = static_cast<std::int32_t>(items.windows.size());
   for (const KvSummary& s : summarise(rows)) add_checks(s, items.limits, layer);
   const bool saves_bytes = std::ranges::any_of(rows, [](const KvRow& row) { return row.bytes_share < 1.0; });
   if (items.should_save_bytes && !saves_bytes) layer.reason = "the policy kept all bytes, so nothing was measured";

@@ -27,17 +27,11 @@ std::string_view name_of(GateVerdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-std::int32_t GateLayer::num_items() const {
-  std::int32_t sum = 0;
-  for (const GateCheck& check : checks) sum += check.counts ? check.num_items : 0;
-  return sum;
-}
-
 GateVerdict GateLayer::verdict() const {
   const bool fails = std::ranges::any_of(checks, [](const GateCheck& check) { return check.counts && !check.holds(); });
   if (fails) return GateVerdict::kFailed;
   const bool has_any = std::ranges::any_of(checks, &GateCheck::counts);
-  return reason.empty() && has_any && num_items() >= least ? GateVerdict::kPassed : GateVerdict::kUnknown;
+  return reason.empty() && has_any && num_items >= least ? GateVerdict::kPassed : GateVerdict::kUnknown;
 }
 
 double GateLayer::score() const {

@@ -45,11 +45,11 @@ std::string_view name_of(GateVerdict verdict);
 struct GateLayer {
   std::string name;
   double weight = 1.0;      // in the score of the gate
-  std::int32_t least = 0;   // fewer items that count make it unknown
+  std::int32_t num_items = 0;  // that counted, in all kinds
+  std::int32_t least = 0;      // fewer make it unknown
   std::vector<GateCheck> checks;
   std::string reason = {};  // why it is unknown whatever its figures say; empty: nothing is in the way
 
-  std::int32_t num_items() const;
   // A figure behind its limit fails the layer even where little else counts.
   GateVerdict verdict() const;
   // The mean over the checks that count; 0 for a layer that is unknown.

@@ -80,6 +80,7 @@ Result<GateLayer> run_long_layer(const GateArms& arms, const LongItems& items, c
   layer.checks.push_back(leak_check(leaks, limits));
   KVASIR_TRY(GateCheck calls, call_check(arms, items, progress));
   layer.checks.push_back(std::move(calls));
+  for (const GateCheck& check : layer.checks) layer.num_items += check.counts ? check.num_items : 0;
   return layer;
 }
 

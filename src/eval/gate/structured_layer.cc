@@ -1,6 +1,5 @@
 #include "eval/gate/structured_layer.h"
 
-#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
@@ -79,7 +78,7 @@ bool ends_in_loop(std::span<const TokenId> tokens) {
 }
 
 Result<GateLayer> run_structured_layer(const GateArms& arms, const StructuredItems& items, const GateProgress& progress) {
-  GateLayer layer{.name = "structured", .weight = 0.2};
+  GateLayer layer{.name = "structured", .weight = 0.2, .least = items.limits.least};
   ArmSchemas reference, changed;
   for (const SchemaItem& item : items.schemas) {
     progress("structured schemas",
@@ -88,10 +87,7 @@ Result<GateLayer> run_structured_layer(const GateArms& arms, const StructuredIte
     KVASIR_CHECKED(answer_schema(arms.changed, items, item, changed));
   }
   layer.checks = compare(reference, changed, items.limits);
-  if (reference.num_ended < items.limits.least) {
-    layer.reason = fmt::format("{} of {} guided answers end with the reference, {} are needed", reference.num_ended,
-                               items.schemas.size(), items.limits.least);
-  }
+  layer.num_items = reference.num_ended;
   return layer;
 }
 

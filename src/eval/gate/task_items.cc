@@ -109,6 +109,7 @@ std::vector<ScoredText> solution_texts(const EncodeText& encode, TokenId bos, st
       text.positions.push_back(position);
     }
     ++num_in_text;
+    text.num_tasks += text.positions.empty() ? 0 : 1;
   }
   end_text();
   return texts;

@@ -1,6 +1,7 @@
 #include "eval/gate/task_layer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvasir::eval {
 namespace {
@@ -19,6 +20,7 @@ Result<GateLayer> run_task_layer(const GateArms& arms, const TaskItems& items, c
     progress("task solutions", num_done / static_cast<double>(items.solutions.size()));
     KVASIR_TRY(const ArmDivergence apart, compare_arms(arms, text, kSolutionStride));
     ++num_done;
+    layer.num_items += text.num_tasks;
     sum += apart.kl * static_cast<double>(text.positions.size());
     num_positions += static_cast<double>(text.positions.size());
     greatest = std::max(greatest, apart.kl);
@@ -32,7 +34,9 @@ Result<GateLayer> run_task_layer(const GateArms& arms, const TaskItems& items, c
     worst.value = greatest;
   }
   KVASIR_TRY(const ItemCount found, count_exact_answers(arms, items.distractors, "task distractors", progress));
-  layer.checks = {mean, worst, found.check("distractors_kept", limits.kept, limits.least_of_kind)};
+  GateCheck kept = found.check("distractors_kept", limits.kept, limits.least_of_kind);
+  layer.num_items += kept.counts ? kept.num_items : 0;
+  layer.checks = {mean, worst, std::move(kept)};
   return layer;
 }
 
