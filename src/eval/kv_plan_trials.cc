@@ -24,7 +24,7 @@ Result<std::vector<std::vector<KvPlanTrial>>> try_kv_plans(const EngineConfig& c
     for (std::int32_t tokens = kPlanTrialTokens; tokens < std::ssize(text); tokens += kPlanTrialTokens) {
       of_text.marks.push_back(tokens / kv::kTokensPerBlock);
     }
-    const KvPlanTrials trials(std::move(of_text));
+    const learn::PlanTrials trials(std::move(of_text));
     KVASIR_CHECKED(read_with_policy(loaded, text, trials, keep_going));
     all.push_back(trials.trials());
     progress(static_cast<double>(all.size()) / static_cast<double>(texts.size()));
