@@ -22,7 +22,9 @@
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "eval/kv_calibrate.h"
+#include "eval/kv_cost_curve.h"
 #include "eval/kv_forecast_training.h"
+#include "eval/kv_plan_trials.h"
 #include "eval/kv_text.h"
 #include "eval/windows.h"
 #include "io/kv_calibration.h"
@@ -38,6 +40,8 @@ struct CalibrateOptions {
   std::int32_t num_windows = 1;
   bool learns_forecast = false;
   std::int32_t num_forecast_windows = 16;
+  bool measures_budgets = false;
+  std::int32_t num_cost_windows = 3;
 };
 
 // The forecast, and the divergence at 20% of the bytes on a text that it was not learned from.
@@ -76,8 +80,40 @@ void write_forecast(JsonWriter& json, const ForecastResult& forecast) {
       .end_object();
 }
 
+void write_curve(JsonWriter& json, const io::KvCostCurve& curve) {
+  json.key("cost_curve")
+      .begin_object()
+      .member("policy", curve.policy)
+      .member("windows", curve.num_windows)
+      .member("least_kl", curve.least_kl)
+      .member("kl_per_cost", curve.kl_per_cost)
+      .key("points")
+      .begin_array();
+  for (const io::KvCostCurve::Point& point : curve.points) {
+    json.begin_object()
+        .member("budget", point.budget)
+        .member("planned", point.planned)
+        .member("kl", point.kl)
+        .member("ratio_low", point.ratio_low)
+        .member("ratio_high", point.ratio_high)
+        .end_object();
+  }
+  json.end_array().end_object();
+}
+
+void print_curve(const io::KvCostCurve& curve) {
+  print(fmt::format("{}, {} windows: KL is about {:.4f} + {:.3f} x planned cost\n", curve.policy, curve.num_windows, curve.least_kl,
+                    curve.kl_per_cost));
+  print("budget  planned cost  KL from full  perplexity\n");
+  for (const io::KvCostCurve::Point& point : curve.points) {
+    print(fmt::format("{:5.1f}%  {:12.4f}  {:.2e}      x{:.4f} to {:.4f}\n", 100 * point.budget, point.planned, point.kl, point.ratio_low,
+                      point.ratio_high));
+  }
+}
+
 int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const std::vector<double>& weights,
-                  const std::optional<ForecastResult>& forecast, const std::string& path, const GlobalOptions& globals) {
+                  const std::optional<ForecastResult>& forecast, const io::KvCostCurve* curve, const std::string& path,
+                  const GlobalOptions& globals) {
   if (!globals.json) {
     print("format  bytes   KL from full  perplexity  cost\n");
     for (const eval::KvFormatMeasurement& format : formats) {
@@ -93,6 +129,7 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
                         "{:.4f}, ladder-priced {:.4f}, ladder {:.4f}\n",
                         forecast->num_windows, forecast->seconds, forecast->kl_learned, forecast->kl_decayed_mass, forecast->kl_ladder));
     }
+    if (curve != nullptr) print_curve(*curve);
     print(fmt::format("kept in {}\n", path));
     return finish_output(kExitDone);
   }
@@ -112,15 +149,24 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
   for (const double weight : weights) json.value(weight);
   json.end_array();
   if (forecast) write_forecast(json, *forecast);
+  if (curve != nullptr) write_curve(json, *curve);
   json.end_object();
   return print_document(std::move(out), kExitDone);
 }
 
-// A forecast that was learned of the same model stays.
-void keep_forecast(const std::string& path, io::KvCalibration& calibration) {
+// A forecast that was learned of the same model stays, and what budgets cost with the same costs of formats and weights.
+void keep_what_holds(const std::string& path, io::KvCalibration& calibration) {
   const auto earlier = io::read_kv_calibration(path);
   if (!earlier || !*earlier || (*earlier)->model != calibration.model) return;
   calibration.forecast = (*earlier)->forecast;
+  if ((*earlier)->costs == calibration.costs && (*earlier)->head_weights == calibration.head_weights) {
+    calibration.cost_curve = (*earlier)->cost_curve;
+  }
+}
+
+Result<std::vector<std::vector<TokenId>>> cost_windows(const CalibrateOptions& options, const Engine& engine, const std::string& text) {
+  if (!options.measures_budgets) return std::vector<std::vector<TokenId>>();
+  return eval::cut_windows(*engine.tokenizer(), text, eval::kForecastWindowTokens, options.num_cost_windows);
 }
 
 Result<std::vector<std::vector<TokenId>>> forecast_windows(const CalibrateOptions& options, const Engine& engine, const std::string& text) {
@@ -131,17 +177,39 @@ Result<std::vector<std::vector<TokenId>>> forecast_windows(const CalibrateOption
   return make_error(ErrorKind::kUnmet, fmt::format("forecast: the text has 1 window of {} tokens, at least 2 are needed", eval::kForecastWindowTokens), "file");
 }
 
+// Of an engine for windows of kForecastWindowTokens.
+Result<EngineConfig> config_of_long_windows(const GlobalOptions& globals, const std::string& model) {
+  const EngineOptions engine = {.ctx_tokens = eval::kForecastWindowTokens + eval::kKvStepTokens,
+                                .max_num_seqs = 1,
+                                .max_num_batched_tokens = eval::kKvStepTokens,
+                                .no_prefix_cache = true,
+                                .no_prefill_only = true};
+  KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
+  config.model_path = model;
+  return config;
+}
+
+// Behind the measurements, which stand in the file already, so that plans count with them.
+Status measure_budgets(const CalibrateOptions& options, const GlobalOptions& globals, const std::string& model,
+                       const std::vector<std::vector<TokenId>>& windows, ProgressReporter& progress, Interruption& interruption,
+                       io::KvCalibration& calibration) {
+  KVASIR_TRY(const EngineConfig config, config_of_long_windows(globals, model));
+  const eval::KvPlanOptions plans = {.budgets = {eval::kCostBudgets.begin(), eval::kCostBudgets.end()}};
+  KVASIR_TRY(const auto trials, eval::try_kv_plans(config, windows, plans, [&](double done) { progress.report_fraction("plans", done); },
+                                                   interruption.keep_going()));
+  KVASIR_TRY(const ModelSession session, open_text_session(options.model, config, globals, &interruption.signals()));
+  KVASIR_TRY(calibration.cost_curve, eval::measure_cost_curve(*session.engine, windows, trials,
+                                                              [&](double done) { progress.report_fraction("budgets", done); },
+                                                              interruption.keep_going()));
+  return io::write_kv_calibration(io::kv_calibration_path(model), calibration);
+}
+
 // Behind the measurements, which stand in the file already.
 Result<ForecastResult> learn_forecast(const CalibrateOptions& options, const GlobalOptions& globals, const std::string& model,
                                       const std::vector<std::vector<TokenId>>& windows, ProgressReporter& progress,
                                       Interruption& interruption, io::KvCalibration& calibration) {
   const auto begin = std::chrono::steady_clock::now();
-  const EngineOptions engine = {.ctx_tokens = eval::kForecastWindowTokens + eval::kKvStepTokens,
-                                .max_num_seqs = 1,
-                                .max_num_batched_tokens = eval::kKvStepTokens,
-                                .no_prefix_cache = true};
-  KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
-  config.model_path = model;
+  KVASIR_TRY(EngineConfig config, config_of_long_windows(globals, model));
   config.kv_calibration = false;
   ForecastResult result;
   KVASIR_TRY(result.learned, eval::train_kv_forecast(config, windows, [&](double done) { progress.report_fraction("forecast", done); },
@@ -180,6 +248,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_TRY(const auto windows, eval::cut_windows(*session.engine->tokenizer(), text,
                                                    kCalibrationWindowTokens, options.num_windows));
   KVASIR_TRY(const auto of_forecast, forecast_windows(options, *session.engine, text));
+  KVASIR_TRY(const auto of_budgets, cost_windows(options, *session.engine, text));
   ProgressReporter progress({.quiet = globals.quiet});
   const auto formats = eval::measure_kv_formats(
       *session.engine, windows, [&](double done) { progress.report_fraction("formats", done); },
@@ -195,7 +264,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
   io::KvCalibration calibration{.model = fingerprint, .head_weights = *weights};
   for (const eval::KvFormatMeasurement& format : *formats) calibration.costs[format.format] = format.cost;
-  keep_forecast(path, calibration);
+  keep_what_holds(path, calibration);
   KVASIR_CHECKED(io::write_kv_calibration(path, calibration));
   std::optional<ForecastResult> forecast;
   if (options.learns_forecast) {
@@ -205,7 +274,13 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
     forecast = *std::move(learned);
     progress.clear();
   }
-  return print_results(*formats, *weights, forecast, path, globals);
+  if (options.measures_budgets) {
+    const Status measured = measure_budgets(options, globals, model, of_budgets, progress, interruption, calibration);
+    if (!measured && measured.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+    if (!measured) return std::unexpected(measured.error());
+    progress.clear();
+  }
+  return print_results(*formats, *weights, forecast, options.measures_budgets ? &calibration.cost_curve : nullptr, path, globals);
 }
 
 }  // namespace
@@ -225,6 +300,9 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
   verb->add_option("--forecast-windows", options->num_forecast_windows, "Most such windows; the last one judges")
       ->transform(whole_number(2, 1000))
       ->capture_default_str();
+  verb->add_flag("--cost-curve", options->measures_budgets,
+                 "Measure what budgets from 50 to 10% cost as well, for kvasir plan, on windows of 1920 tokens");
+  verb->add_option("--cost-windows", options->num_cost_windows, "Most such windows")->transform(whole_number(1, 1000))->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });
 }
 

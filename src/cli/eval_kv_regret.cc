@@ -148,7 +148,7 @@ Result<int> measure_regret(const KvRegretOptions& options, const GlobalOptions& 
   KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
   if (!options.acts.empty()) KVASIR_CHECKED(can_replace_text_file(options.acts));
   Interruption interruption;
-  const EngineOptions engine = {.ctx_tokens = kRegretWindowTokens + eval::kKvStepTokens,
+  const EngineOptions engine = {.ctx_tokens = kRegretWindowTokens,
                                 .max_num_seqs = 1,
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,10 @@
 #include "cli/verb.h"
 #include "engine/capacity_plan.h"
 #include "engine/model_check.h"
+#include "eval/kv_cost_curve.h"
+#include "io/kv_calibration.h"
+#include "io/model_fingerprint.h"
+#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -36,11 +41,36 @@ struct PlanOptions {
   EngineOptions engine;
 };
 
+// A budget's cost, by what `kvasir calibrate-kv --cost-curve` measured.
+struct KvCost {
+  double budget = 1.0;
+  std::string policy;
+  eval::KvExpectation expected;
+};
+
 struct Plan {
   CapacityRequest request;
   CapacityPlan capacity;
   RatePlan rates;
+  std::optional<KvCost> kv_cost;
 };
+
+constexpr double kUsualBudget = 0.3;  // where none is asked for
+
+// Nothing where no curve lies beside the model, as of one on the hub. Error: kBadFile (its calibration).
+Result<std::optional<KvCost>> kv_cost_of(const PlanOptions& options, double kv_share) {
+  const auto path = store::resolve_model(options.model);
+  if (!path) return std::nullopt;
+  KVASIR_TRY(const auto calibration, io::read_kv_calibration(io::kv_calibration_path(*path)));
+  if (!calibration || calibration->cost_curve.points.empty()) return std::nullopt;
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(*path));
+  if (calibration->model != fingerprint) return std::nullopt;
+  KvCost cost{.budget = kv_share < 1.0 ? kv_share : kUsualBudget, .policy = calibration->cost_curve.policy, .expected = {}};
+  const auto expected = eval::expected_cost(calibration->cost_curve, cost.budget);
+  if (!expected) return std::nullopt;
+  cost.expected = *expected;
+  return cost;
+}
 
 // A budget in bytes is a share of one user's context.
 double kv_share_of(const KvParams& kv, const CapacityModel& model, std::int32_t context_tokens) {
@@ -110,6 +140,16 @@ int print_plan_json(const PlanOptions& options, const Plan& plan) {
       .member("decode_tokens_per_s", plan.rates.decode_tokens_per_s)
       .member("prefill_tokens_per_s", plan.rates.prefill_tokens_per_s)
       .member("bound_by", plan.rates.is_bandwidth_bound ? "bandwidth" : "compute");
+  if (plan.kv_cost) {
+    json.key("kv_cost")
+        .begin_object()
+        .member("budget", plan.kv_cost->budget)
+        .member("policy", plan.kv_cost->policy)
+        .member("kl", plan.kv_cost->expected.kl)
+        .member("ratio_low", plan.kv_cost->expected.ratio_low)
+        .member("ratio_high", plan.kv_cost->expected.ratio_high)
+        .end_object();
+  }
   json.key("advice").begin_array();
   for (const std::string& line : capacity.advice) json.value(line);
   json.end_array().end_object();
@@ -136,6 +176,11 @@ int print_plan(const PlanOptions& options, const Plan& plan) {
   print(fmt::format("about {:.3g} tokens/s of answers without guesses, bound by {}; {:.3g} tokens/s of prompts\n",
                     plan.rates.decode_tokens_per_s, plan.rates.is_bandwidth_bound ? "bandwidth" : "compute",
                     plan.rates.prefill_tokens_per_s));
+  if (plan.kv_cost) {
+    const KvCost& cost = *plan.kv_cost;
+    print(fmt::format("KV at {:.3g}%: perplexity ratio {:.3f} to {:.3f} expected with {}\n", 100 * cost.budget, cost.expected.ratio_low,
+                      cost.expected.ratio_high, cost.policy));
+  }
   if (capacity.fits) {
     print(fmt::format("serve it with: kvasir serve {} --ctx {} --max-num-seqs {} --memory {}MiB\n",
                       printable_line(options.model), request.context_tokens, request.num_users,
@@ -159,6 +204,7 @@ Result<int> plan(const PlanOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const CapacityModel model, measure(options, config, globals));
   Plan plan;
   KVASIR_TRY(plan.request, request_for(options, config, model));
+  KVASIR_TRY(plan.kv_cost, kv_cost_of(options, plan.request.kv_share));
   KVASIR_TRY(plan.capacity, plan_capacity(config, model, plan.request));
   KVASIR_TRY(const MachineLimits limits, measure_limits(globals.threads, ProbeScope::kTotals));
   plan.rates = plan_rates(config, model, plan.request, limits);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -17,7 +19,7 @@ namespace {
 constexpr double kMostCost = 1e6;  // far above what any format of any model costs
 
 constexpr const char* kModelKey = "model";
-constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights", *kForecastKey = "kv_forecast";
+constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights", *kForecastKey = "kv_forecast", *kCurveKey = "kv_cost_curve";
 
 struct ForecastPart {
   const char* key;
@@ -50,6 +52,64 @@ Status read_forecast(const std::string& path, const simdjson::dom::element& fore
   return {};
 }
 
+struct CurveMember {
+  const char* key;
+  double KvCostCurve::Point::*number;
+};
+constexpr CurveMember kCurveMembers[] = {{"budget", &KvCostCurve::Point::budget},
+                                         {"planned", &KvCostCurve::Point::planned},
+                                         {"kl", &KvCostCurve::Point::kl},
+                                         {"ratio_low", &KvCostCurve::Point::ratio_low},
+                                         {"ratio_high", &KvCostCurve::Point::ratio_high}};
+
+// A number from 0 to kMostCost.
+bool read_amount(const simdjson::dom::element& json, const char* key, double& number) {
+  return json[key].get_double().get(number) == simdjson::SUCCESS && number >= 0.0 && number <= kMostCost;
+}
+
+Status read_cost_curve(const std::string& path, const simdjson::dom::element& json, KvCostCurve& curve) {
+  std::string_view policy;
+  std::int64_t num_windows = 0;
+  simdjson::dom::array points;
+  if (json["policy"].get_string().get(policy) != simdjson::SUCCESS || json["windows"].get_int64().get(num_windows) != simdjson::SUCCESS ||
+      num_windows < 1 || num_windows > std::numeric_limits<std::int32_t>::max() || !read_amount(json, "least_kl", curve.least_kl) ||
+      !read_amount(json, "kl_per_cost", curve.kl_per_cost) || json["points"].get_array().get(points) != simdjson::SUCCESS) {
+    return bad_file(path, fmt::format("{} is not whole", kCurveKey));
+  }
+  curve.policy = policy;
+  curve.num_windows = static_cast<std::int32_t>(num_windows);
+  for (const simdjson::dom::element of_point : points) {
+    KvCostCurve::Point point;
+    for (const auto& [key, number] : kCurveMembers) {
+      if (!read_amount(of_point, key, point.*number)) {
+        return bad_file(path, fmt::format("{} of a point in {} is no number from 0 to {}", key, kCurveKey, kMostCost));
+      }
+    }
+    if (!curve.points.empty() && point.budget >= curve.points.back().budget) {
+      return bad_file(path, fmt::format("budgets in {} do not fall", kCurveKey));
+    }
+    curve.points.push_back(point);
+  }
+  return {};
+}
+
+void write_cost_curve(JsonWriter& json, const KvCostCurve& curve) {
+  json.key(kCurveKey)
+      .begin_object()
+      .member("policy", curve.policy)
+      .member("windows", curve.num_windows)
+      .member("least_kl", curve.least_kl)
+      .member("kl_per_cost", curve.kl_per_cost)
+      .key("points")
+      .begin_array();
+  for (const KvCostCurve::Point& point : curve.points) {
+    json.begin_object();
+    for (const auto& [key, number] : kCurveMembers) json.member(key, point.*number);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
 
 std::string kv_calibration_path(const std::string& model_path) { return model_path + ".kv.json"; }
@@ -79,8 +139,9 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   if (costs_nothing && !calibration.costs.empty()) return bad_file(path, "no format costs anything");
   std::string_view model;
   if (file[kModelKey].get_string().get(model) == simdjson::SUCCESS) calibration.model = model;
-  simdjson::dom::element weights, forecast;
+  simdjson::dom::element weights, forecast, curve;
   if (file[kForecastKey].get(forecast) == simdjson::SUCCESS) KVASIR_CHECKED(read_forecast(path, forecast, calibration));
+  if (file[kCurveKey].get(curve) == simdjson::SUCCESS) KVASIR_CHECKED(read_cost_curve(path, curve, calibration.cost_curve));
   if (file[kWeightsKey].get(weights) != simdjson::SUCCESS) return calibration;  // of an older version
   simdjson::dom::array of_heads;
   if (weights.get_array().get(of_heads) != simdjson::SUCCESS) {
@@ -113,6 +174,7 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
     }
     json.end_object();
   }
+  if (!calibration.cost_curve.points.empty()) write_cost_curve(json, calibration.cost_curve);
   json.end_object();
   text += '\n';
   return replace_text_file(path, text);

@@ -1,6 +1,7 @@
 // The cost of each KV format for a model, measured once and kept in a file beside the model.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,21 @@ struct KvForecastNumbers {
   std::vector<double> input_weights = {}, hidden_biases = {}, output_weights = {}, output_biases = {};
 };
 
+// What budgets of a policy cost a model, on windows of a text whose full cache is known. Empty: not measured.
+struct KvCostCurve {
+  struct Point {
+    double budget = 1.0;                       // a share of the bytes in f16
+    double planned = 0.0;                      // mean cost of an act by the policy's forecast
+    double kl = 0.0;                           // mean divergence from the full cache, in nats
+    double ratio_low = 1.0, ratio_high = 1.0;  // of perplexities: the least and the greatest of the windows
+  };
+  std::string policy = {};
+  std::int32_t num_windows = 0;
+  // A budget's divergence is about least_kl + kl_per_cost x its planned cost.
+  double least_kl = 0.0, kl_per_cost = 0.0;
+  std::vector<Point> points = {};  // the largest budget first
+};
+
 // By the format's name: what attention that is paid to a cell of it loses, in the unit of kv::FormatCosts.
 struct KvCalibration {
   std::string model;  // its fingerprint; empty in files of older versions
@@ -23,6 +39,7 @@ struct KvCalibration {
   // window. The mean is 1. Empty: not measured.
   std::vector<double> head_weights = {};
   KvForecastNumbers forecast = {};
+  KvCostCurve cost_curve = {};
 };
 
 // The path of the calibration of the model in this file.

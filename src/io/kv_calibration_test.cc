@@ -54,6 +54,44 @@ TEST_F(KvCalibrationFile, AForecastThatIsBrokenIsNamed) {
   EXPECT_NE(shorter.error().message.find("kv_forecast has no array hidden_biases"), std::string::npos) << shorter.error().message;
 }
 
+TEST_F(KvCalibrationFile, KeepsACostCurve) {
+  const KvCostCurve curve = {.policy = "ladder-priced",
+                             .num_windows = 3,
+                             .least_kl = 0.001,
+                             .kl_per_cost = 0.25,
+                             .points = {{.budget = 0.3, .planned = 0.02, .kl = 0.006, .ratio_low = 0.999, .ratio_high = 1.003},
+                                        {.budget = 0.1, .planned = 0.3, .kl = 0.08, .ratio_low = 1.02, .ratio_high = 1.125}}};
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .cost_curve = curve}));
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read && *read) << read.error().message;
+  const KvCostCurve& found = (*read)->cost_curve;
+  EXPECT_EQ(found.policy, "ladder-priced");
+  EXPECT_EQ(found.num_windows, 3);
+  EXPECT_EQ(found.least_kl, 0.001);
+  EXPECT_EQ(found.kl_per_cost, 0.25);
+  ASSERT_EQ(found.points.size(), 2u);
+  EXPECT_EQ(found.points[1].budget, 0.1);
+  EXPECT_EQ(found.points[1].planned, 0.3);
+  EXPECT_EQ(found.points[1].kl, 0.08);
+  EXPECT_EQ(found.points[0].ratio_low, 0.999);
+  EXPECT_EQ(found.points[0].ratio_high, 1.003);
+}
+
+TEST_F(KvCalibrationFile, ACostCurveThatIsBrokenIsNamed) {
+  const auto refuses = [&](const std::string& curve, const char* why) {
+    write((R"({"kv_format_costs": {}, "kv_cost_curve": )" + curve + "}").c_str());
+    const auto read = read_kv_calibration(path_);
+    ASSERT_FALSE(read) << curve;
+    EXPECT_NE(read.error().message.find(why), std::string::npos) << read.error().message;
+  };
+  const std::string head = R"({"policy": "ladder-priced", "windows": 1, "least_kl": 0, "kl_per_cost": 1, "points": )";
+  const std::string point = R"({"budget": 0.3, "planned": 0, "kl": 0, "ratio_low": 1, "ratio_high": 1})";
+  refuses("{}", "kv_cost_curve is not whole");
+  refuses(head + R"([{"budget": -1}]})", "budget of a point in kv_cost_curve is no number");
+  refuses(head + R"([{"budget": 0.3}]})", "planned of a point in kv_cost_curve is no number");
+  refuses(head + "[" + point + ", " + point + "]}", "budgets in kv_cost_curve do not fall");
+}
+
 TEST_F(KvCalibrationFile, KeepsTheWeightsOfHeadsInTheirOrder) {
   ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .head_weights = {0.25, 2.5, 0.1}}));
   const auto read = read_kv_calibration(path_);

@@ -67,6 +67,42 @@ class CalibrateKv(CommandLineTest):
         self.assertEqual((7 * 16, 2 * 16, 16, 2), tuple(len(kept[name]) for name in ("input_weights", "hidden_biases", "output_weights", "output_biases")))
         self.refusal(UNMET, "calibrate-kv", model, "--file", self.text, "--forecast", says="1920")
 
+    def test_what_budgets_cost_is_measured_and_planned_with(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        text = self.file("long.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 200)
+        self.json("calibrate-kv", model, "--file", text)
+        self.assertNotIn("kv_cost", self.json("plan", model, "--context", "256"))
+        found = self.json("calibrate-kv", model, "--file", text, "--cost-curve", "--cost-windows", "2")
+        curve = found["cost_curve"]
+        self.assertEqual([0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1], [point["budget"] for point in curve["points"]])
+        planned = [point["planned"] for point in curve["points"]]
+        self.assertEqual(sorted(planned), planned)
+        self.assertGreater(planned[-1], planned[0])
+        kept = json.loads(pathlib.Path(found["file"]).read_text())
+        self.assertEqual(curve["points"], kept["kv_cost_curve"]["points"])
+        point = curve["points"][4]
+        cost = self.json("plan", model, "--context", "256", "--kv-budget", "0.2")["kv_cost"]
+        self.assertEqual((0.2, "ladder-priced"), (cost["budget"], cost["policy"]))
+        self.assertAlmostEqual(point["ratio_high"], cost["ratio_high"])
+        self.assertIn("KV at 30%: perplexity ratio", self.kvasir("plan", model, "--context", "256").stdout.decode())
+        self.assertNotIn("kv_cost", self.json("plan", model, "--context", "256", "--kv-budget", "0.05"))
+        self.json("calibrate-kv", model, "--file", text)  # the same costs and weights
+        self.assertEqual(kept["kv_cost_curve"], json.loads(pathlib.Path(found["file"]).read_text())["kv_cost_curve"])
+
+    def test_the_regret_of_each_act_is_bounded(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        text = self.file("long.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 400)
+        acts = pathlib.Path(self.folder) / "acts.csv"
+        found = self.json("eval", "kv-regret", model, "--file", text, "--windows", "1", "--budgets", "0.3,0.15", "--acts", acts)
+        for budget in found["budgets"]:
+            self.assertEqual(12, budget["acts"])  # each 128 tokens, as far as 512 more come
+            self.assertEqual(12, budget["bounded_with_slack"])
+            self.assertGreater(budget["planned"], 0)
+        lines = acts.read_text().splitlines()
+        self.assertEqual("policy,window,tokens,budget,planned,realised,best,left,middle,slack", lines[0])
+        self.assertEqual(1 + 15 * 2, len(lines))
+        self.refusal(UNMET, "eval", "kv-regret", model, "--file", text, "--windows-from", "99", says="--windows-from 99")
+
     def test_a_broken_file_is_made_anew_by_the_command_that_it_names(self):
         model = self.model(GEMMA)
         pathlib.Path(f"{model}.kv.json").write_text("{")
