@@ -81,6 +81,8 @@ struct EngineConfig {
   std::optional<bool> add_special_tokens = {};
   std::int64_t guide_memory_bytes = std::int64_t{64} << 20;  // of compiled guides
   bool kv_calibration = true;  // uses the file of `kvasir calibrate-kv` beside the model's
+  // Another such file, of the same model, whose forecast of attention counts instead; empty: that one's.
+  std::string kv_forecast_path = {};
   bool prefix_cache = true;
   // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.
   std::vector<std::string> public_prefixes;

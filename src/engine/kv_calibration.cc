@@ -20,14 +20,23 @@ void copy_numbers(const std::vector<double>& from, std::size_t begin, std::array
   for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[begin + i]);
 }
 
+std::int32_t num_heads_of(const kv::KvCacheConfig& kv) {
+  std::int32_t count = 0;
+  for (const kv::LayerGroup& group : kv.groups) count += group.is_full() ? group.cells_per_block : 0;
+  return count;
+}
+
 // Each group's network has the heads of the group, in their order.
-Status apply_forecast(const std::string& path, const io::KvCalibration& calibration, std::int32_t num_heads, kv::KvCacheConfig& kv) {
+Status apply_forecast(const std::string& path, const io::KvCalibration& calibration, kv::KvCacheConfig& kv) {
   using Network = kv::ForecastNetwork;
   if (calibration.forecast.output_biases.empty()) return {};
-  const auto heads = static_cast<std::size_t>(num_heads);
+  const auto heads = static_cast<std::size_t>(num_heads_of(kv));
+  const bool knows_asked = !calibration.forecast.asked_biases.empty() || !calibration.forecast.asked_weights.empty();
   if (calibration.forecast.output_biases.size() != heads || calibration.forecast.hidden_biases.size() != heads * Network::kNumHidden ||
       calibration.forecast.output_weights.size() != Network::kNumHidden ||
-      calibration.forecast.input_weights.size() != Network::kNumInputs * Network::kNumHidden) {
+      calibration.forecast.input_weights.size() != Network::kNumInputs * Network::kNumHidden ||
+      calibration.forecast.asked_biases.size() != (knows_asked ? heads : 0) ||
+      calibration.forecast.asked_weights.size() != (knows_asked ? Network::kNumHidden : 0)) {
     return make_error(ErrorKind::kBadFile, fmt::format("{}: its forecast is not of {} KV heads, {} units and {} inputs",
                                                        printable_line(path), heads, Network::kNumHidden, Network::kNumInputs));
   }
@@ -39,27 +48,28 @@ Status apply_forecast(const std::string& path, const io::KvCalibration& calibrat
       copy_numbers(calibration.forecast.input_weights, i * Network::kNumHidden, network->input_weights[i]);
     }
     copy_numbers(calibration.forecast.output_weights, 0, network->output_weights);
+    if (knows_asked) copy_numbers(calibration.forecast.asked_weights, 0, network->asked_weights);
     for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell, ++head) {
       copy_numbers(calibration.forecast.hidden_biases, head * Network::kNumHidden, network->hidden_biases.emplace_back());
       network->output_biases.push_back(static_cast<float>(calibration.forecast.output_biases[head]));
+      if (knows_asked) network->asked_biases.push_back(static_cast<float>(calibration.forecast.asked_biases[head]));
     }
     group.network = network;
   }
   return {};
 }
 
-}  // namespace
+std::unexpected<Error> of_another_model(const std::string& path) {
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("{}: of another model than this file's; kvasir calibrate-kv writes it anew", printable_line(path)));
+}
 
-Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv) {
+Status apply_beside(const std::string& model_path, bool with_forecast, kv::KvCacheConfig& kv) {
   const std::string path = io::kv_calibration_path(model_path);
   KVASIR_TRY(const auto calibration, io::read_kv_calibration(path));
   if (!calibration) return {};
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
-  if (!calibration->model.empty() && calibration->model != fingerprint) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: of another model than this file's; kvasir "
-                                                       "calibrate-kv writes it anew",
-                                                       printable_line(path)));
-  }
+  if (!calibration->model.empty() && calibration->model != fingerprint) return of_another_model(path);
   for (const auto& [name, cost] : calibration->costs) {
     const auto format = kv::format_named(name);
     if (!format) {
@@ -69,11 +79,9 @@ Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv
     }
     kv.format_costs[*format] = static_cast<float>(cost);
   }
-  std::int32_t num_heads = 0;
-  for (const kv::LayerGroup& group : kv.groups) num_heads += group.is_full() ? group.cells_per_block : 0;
-  KVASIR_CHECKED(apply_forecast(path, *calibration, num_heads, kv));
+  if (with_forecast) KVASIR_CHECKED(apply_forecast(path, *calibration, kv));
   if (calibration->head_weights.empty()) return {};
-  if (std::ssize(calibration->head_weights) != num_heads) {
+  if (const std::int32_t num_heads = num_heads_of(kv); std::ssize(calibration->head_weights) != num_heads) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: weights of {} KV heads, the model has {} without a window; kvasir "
                                   "calibrate-kv writes it anew",
@@ -86,6 +94,20 @@ Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv
     weight += group.cells_per_block;
   }
   return {};
+}
+
+Status apply_forecast_of(const std::string& path, const std::string& model_path, kv::KvCacheConfig& kv) {
+  KVASIR_TRY(const io::KvCalibration calibration, io::read_kv_forecast(path));
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
+  if (calibration.model != fingerprint) return of_another_model(path);
+  return apply_forecast(path, calibration, kv);
+}
+
+}  // namespace
+
+Status apply_kv_calibration(const std::string& model_path, const std::string& forecast_path, kv::KvCacheConfig& kv) {
+  KVASIR_CHECKED(apply_beside(model_path, forecast_path.empty(), kv));
+  return forecast_path.empty() ? Status{} : apply_forecast_of(forecast_path, model_path, kv);
 }
 
 }  // namespace kvasir

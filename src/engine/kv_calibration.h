@@ -8,8 +8,9 @@
 
 namespace kvasir {
 
-// Sets the costs of formats and the weights of heads; without a calibration formats keep their usual costs,
-// and heads have no weights. Error (kBadFile): it is another model's, or does not fit this one.
-Status apply_kv_calibration(const std::string& model_path, kv::KvCacheConfig& kv);
+// Sets the costs of formats, the weights of heads and the forecast; without a calibration formats keep their usual costs,
+// and heads have no weights. The forecast is that of the calibration at `forecast_path`, where the path is not empty. Error
+// (kBadFile): a file is another model's or does not fit this one, or there is no forecast at that path.
+Status apply_kv_calibration(const std::string& model_path, const std::string& forecast_path, kv::KvCacheConfig& kv);
 
 }  // namespace kvasir

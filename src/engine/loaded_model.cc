@@ -370,7 +370,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_TRY(loaded.memory, plan_for(config, model, *loaded.backend, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (loaded.backend->memory_bytes()) loaded.kv.max_extra_pages = 0;  // for policies, which do not run there
-  if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
+  if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, config.kv_forecast_path, loaded.kv));
   KVASIR_TRY(loaded.draft_heads, load_draft_heads(config, model.vocab_size, loaded.tokenizer.get()));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);

@@ -6,6 +6,7 @@
 
 #include "engine/loaded_model.h"
 #include "engine/policy_reader.h"
+#include "eval/kv_planted_facts.h"
 #include "learn/forecast_fit.h"
 #include "learn/forecast_rows.h"
 
@@ -14,10 +15,10 @@ namespace {
 
 constexpr std::int32_t kBlocks = kForecastWindowTokens / kv::kTokensPerBlock;
 constexpr std::int32_t kEchoTokens = 128, kEchoBehindMark = 192;
-constexpr std::size_t kTextsPerEcho = 4;
+constexpr std::size_t kTextsPerCycle = 4, kEchoInCycle = 3, kFactsInCycle = 1;
 constexpr double kReadingShare = 0.9;  // of the time
 
-std::vector<std::int32_t> marks() { return {kBlocks * 3 / 8, kBlocks / 2, kBlocks * 5 / 8, kBlocks - learn::kHorizonBlocks}; }
+std::vector<std::int32_t> marks() { return {kBlocks / 5, kBlocks * 3 / 8, kBlocks / 2, kBlocks * 5 / 8, kBlocks - learn::kHorizonBlocks}; }
 
 // The text with a span from before each mark said again behind it.
 std::vector<TokenId> echo_of(const std::vector<TokenId>& text, std::uint64_t seed) {
@@ -29,6 +30,15 @@ std::vector<TokenId> echo_of(const std::vector<TokenId>& text, std::uint64_t see
     std::copy_n(text.begin() + from, kEchoTokens, echo.begin() + at + kEchoBehindMark);
   }
   return echo;
+}
+
+// One of a cycle says again what it said, one asks for what it said, the others stay. Each cycle begins one later, so that texts
+// of several kinds in turn get each of these.
+std::vector<TokenId> text_to_learn_from(const LoadedModel& loaded, const std::vector<TokenId>& text, std::size_t index) {
+  const std::size_t in_cycle = (index + index / kTextsPerCycle) % kTextsPerCycle;
+  if (in_cycle == kEchoInCycle) return echo_of(text, index);
+  if (in_cycle == kFactsInCycle && loaded.tokenizer) return plant_facts(*loaded.tokenizer, text, index);
+  return text;
 }
 
 std::int32_t num_cells(const LoadedModel& loaded) {
@@ -43,6 +53,8 @@ io::KvForecastNumbers numbers_of(const kv::ForecastNetwork& network) {
   for (const auto& biases : network.hidden_biases) std::ranges::copy(biases, std::back_inserter(numbers.hidden_biases));
   std::ranges::copy(network.output_weights, std::back_inserter(numbers.output_weights));
   std::ranges::copy(network.output_biases, std::back_inserter(numbers.output_biases));
+  std::ranges::copy(network.asked_weights, std::back_inserter(numbers.asked_weights));
+  std::ranges::copy(network.asked_biases, std::back_inserter(numbers.asked_biases));
   return numbers;
 }
 
@@ -64,8 +76,7 @@ Result<LearnedKvForecast> train_kv_forecast(const EngineConfig& config, std::spa
   std::vector<learn::ForecastRow> rows, held_out;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const learn::ForecastRows seen(marks());
-    const bool is_echo = i % kTextsPerEcho == kTextsPerEcho - 1;
-    KVASIR_CHECKED(read_with_policy(loaded, is_echo ? echo_of(texts[i], i) : texts[i], seen, keep_going));
+    KVASIR_CHECKED(read_with_policy(loaded, text_to_learn_from(loaded, texts[i], i), seen, keep_going));
     std::vector<learn::ForecastRow> taken = seen.take();
     std::vector<learn::ForecastRow>& target = i + 1 < texts.size() ? rows : held_out;
     target.insert(target.end(), taken.begin(), taken.end());

@@ -22,8 +22,8 @@ struct LearnedKvForecast {
 // With a step more they fit the contexts of small models.
 inline constexpr std::int32_t kForecastWindowTokens = 1920;
 
-// Learned from all texts but the last. One of four says again, from time to time, what it said long before: to say it, a model
-// must find it, which plain text hardly asks for. The same texts and model give the same numbers on one machine. Requires:
+// Learned from all texts but the last. One of four says again, from time to time, what it said long before, and one is asked for
+// facts that it said: a model must find them, which plain text hardly asks for. The same texts and model give the same numbers on one machine. Requires:
 // two texts or more of kForecastWindowTokens each. Errors: those of the loading, kUnmet (no layer without a window),
 // kCancelled.
 Result<LearnedKvForecast> train_kv_forecast(const EngineConfig& config, std::span<const std::vector<TokenId>> texts,

@@ -24,11 +24,14 @@ constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_wei
 struct ForecastPart {
   const char* key;
   std::vector<double> KvForecastNumbers::*numbers;
+  bool may_lack = false;  // as files of older versions do
 };
 constexpr ForecastPart kForecastParts[] = {{"input_weights", &KvForecastNumbers::input_weights},
                                            {"hidden_biases", &KvForecastNumbers::hidden_biases},
                                            {"output_weights", &KvForecastNumbers::output_weights},
-                                           {"output_biases", &KvForecastNumbers::output_biases}};
+                                           {"output_biases", &KvForecastNumbers::output_biases},
+                                           {"asked_weights", &KvForecastNumbers::asked_weights, true},
+                                           {"asked_biases", &KvForecastNumbers::asked_biases, true}};
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kBadFile,
@@ -36,9 +39,11 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view what) 
 }
 
 Status read_forecast(const std::string& path, const simdjson::dom::element& forecast, KvCalibration& calibration) {
-  for (const auto& [key, numbers] : kForecastParts) {
+  for (const auto& [key, numbers, may_lack] : kForecastParts) {
     simdjson::dom::array array;
-    if (forecast[key].get_array().get(array) != simdjson::SUCCESS) {
+    const simdjson::error_code error = forecast[key].get_array().get(array);
+    if (may_lack && error == simdjson::NO_SUCH_FIELD) continue;
+    if (error != simdjson::SUCCESS) {
       return bad_file(path, fmt::format("{} has no array {}", kForecastKey, key));
     }
     for (const simdjson::dom::element json : array) {
@@ -157,6 +162,13 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   return calibration;
 }
 
+Result<KvCalibration> read_kv_forecast(const std::string& path) {
+  KVASIR_TRY(auto calibration, read_kv_calibration(path));
+  if (!calibration) return make_error(ErrorKind::kBadFile, fmt::format("{}: there is no such file", printable_line(path)));
+  if (!calibration->forecast.output_biases.empty()) return *std::move(calibration);
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: it has no forecast; kvasir calibrate-kv --forecast learns one", printable_line(path)));
+}
+
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration) {
   std::string text;
   JsonWriter json(text, JsonWriter::Style::kPretty);
@@ -167,7 +179,8 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
   json.end_array();
   if (!calibration.forecast.output_biases.empty()) {
     json.key(kForecastKey).begin_object();
-    for (const auto& [key, numbers] : kForecastParts) {
+    for (const auto& [key, numbers, may_lack] : kForecastParts) {
+      if (may_lack && (calibration.forecast.*numbers).empty()) continue;
       json.key(key).begin_array();
       for (const double number : calibration.forecast.*numbers) json.value(number);
       json.end_array();

@@ -14,6 +14,7 @@ namespace kvasir::io {
 // kv::ForecastNetwork's numbers, those of units behind each other. Empty: not learned.
 struct KvForecastNumbers {
   std::vector<double> input_weights = {}, hidden_biases = {}, output_weights = {}, output_biases = {};
+  std::vector<double> asked_weights = {}, asked_biases = {};  // both empty in files of older versions
 };
 
 // What budgets of a policy cost a model, on windows of a text whose full cache is known. Empty: not measured.
@@ -47,6 +48,8 @@ std::string kv_calibration_path(const std::string& model_path);
 
 // Nothing where there is none. Error (kBadFile) naming the file: it is none of write_kv_calibration's.
 Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path);
+// A calibration that has a forecast. Error (kBadFile) naming the file: there is none, or it has no forecast.
+Result<KvCalibration> read_kv_forecast(const std::string& path);
 // Replaces what was there. Error: kMachine.
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration);
 

@@ -43,6 +43,32 @@ TEST_F(KvCalibrationFile, KeepsAForecast) {
   EXPECT_EQ((*read)->forecast.output_biases, (std::vector<double>{-0.5}));
 }
 
+TEST_F(KvCalibrationFile, KeepsTheChanceOfAForecastThatHasOne) {
+  const KvForecastNumbers numbers = {.input_weights = {1.5}, .hidden_biases = {0.25}, .output_weights = {3.0}, .output_biases = {-0.5}};
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .forecast = numbers}));
+  const auto without = read_kv_forecast(path_);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_TRUE(without->forecast.asked_weights.empty() && without->forecast.asked_biases.empty()) << "as older versions wrote it";
+  KvForecastNumbers more = numbers;
+  more.asked_weights = {2.0};
+  more.asked_biases = {-4.0};
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .forecast = more}));
+  const auto with = read_kv_forecast(path_);
+  ASSERT_TRUE(with) << with.error().message;
+  EXPECT_EQ(with->forecast.asked_weights, more.asked_weights);
+  EXPECT_EQ(with->forecast.asked_biases, more.asked_biases);
+}
+
+TEST_F(KvCalibrationFile, AForecastThatIsNotThereIsSaid) {
+  const auto none = read_kv_forecast(path_);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("there is no such file"), std::string::npos) << none.error().message;
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}}));
+  const auto without = read_kv_forecast(path_);
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().message.find("it has no forecast"), std::string::npos) << without.error().message;
+}
+
 TEST_F(KvCalibrationFile, AForecastThatIsBrokenIsNamed) {
   write(R"({"kv_format_costs": {}, "kv_forecast": {"input_weights": [1, "x"]}})");
   const auto read = read_kv_calibration(path_);
@@ -52,6 +78,11 @@ TEST_F(KvCalibrationFile, AForecastThatIsBrokenIsNamed) {
   const auto shorter = read_kv_calibration(path_);
   ASSERT_FALSE(shorter);
   EXPECT_NE(shorter.error().message.find("kv_forecast has no array hidden_biases"), std::string::npos) << shorter.error().message;
+  write(R"({"kv_format_costs": {}, "kv_forecast": {"input_weights": [], "hidden_biases": [], "output_weights": [], "output_biases": [],
+            "asked_weights": 3}})");
+  const auto number = read_kv_calibration(path_);
+  ASSERT_FALSE(number);
+  EXPECT_NE(number.error().message.find("kv_forecast has no array asked_weights"), std::string::npos) << number.error().message;
 }
 
 TEST_F(KvCalibrationFile, KeepsACostCurve) {

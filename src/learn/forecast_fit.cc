@@ -20,16 +20,18 @@ constexpr std::int32_t kWarmUpSteps = 100;
 constexpr float kFirstMomentum = 0.9f, kSecondMomentum = 0.99f;
 constexpr std::int32_t kStepsPerQuestion = 50;
 
-// All numbers of a network in one run: those of the inputs, the output, the hidden biases and the output biases.
+// All numbers of a network in one run: those of the inputs, both outputs, the hidden biases and both outputs' biases.
 class Numbers {
  public:
-  explicit Numbers(std::size_t num_cells) : num_cells_(num_cells), values_(kInputs * kHidden + kHidden + num_cells * (kHidden + 1), 0.0f) {}
+  explicit Numbers(std::size_t num_cells) : num_cells_(num_cells), values_(kInputs * kHidden + 2 * kHidden + num_cells * (kHidden + 2), 0.0f) {}
 
   std::vector<float>& values() { return values_; }
   float* input(std::size_t i) { return values_.data() + i * kHidden; }
   float* output() { return values_.data() + kInputs * kHidden; }
-  float* hidden_bias(std::size_t cell) { return output() + kHidden + cell * kHidden; }
+  float* asked() { return output() + kHidden; }
+  float* hidden_bias(std::size_t cell) { return asked() + kHidden + cell * kHidden; }
   float& output_bias(std::size_t cell) { return hidden_bias(num_cells_)[cell]; }
+  float& asked_bias(std::size_t cell) { return hidden_bias(num_cells_)[num_cells_ + cell]; }
 
  private:
   std::size_t num_cells_;
@@ -59,7 +61,9 @@ Scaling scaling_of(std::span<const ForecastRow> rows) {
   return scaling;
 }
 
-// Adds the slopes of one row's loss.
+bool is_cut(float output) { return !(output > Network::kLeast && output < Network::kMost); }
+
+// Adds the slopes of one row's losses.
 void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers, Numbers& slopes) {
   const auto cell = static_cast<std::size_t>(row.cell);
   std::array<float, kInputs> x;
@@ -69,15 +73,20 @@ void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers
   for (std::size_t i = 0; i < kInputs; ++i) {
     for (std::size_t j = 0; j < kHidden; ++j) hidden[j] += x[i] * numbers.input(i)[j];
   }
-  float z = numbers.output_bias(cell);
-  for (std::size_t j = 0; j < kHidden; ++j) z += std::max(0.0f, hidden[j]) * numbers.output()[j];
-  if (!(z > Network::kLeast && z < Network::kMost)) return;  // it is cut there
-  const float slope = std::exp(z) - row.target;
+  float z = numbers.output_bias(cell), log_odds = numbers.asked_bias(cell);
+  for (std::size_t j = 0; j < kHidden; ++j) {
+    z += std::max(0.0f, hidden[j]) * numbers.output()[j];
+    log_odds += std::max(0.0f, hidden[j]) * numbers.asked()[j];
+  }
+  const float slope = is_cut(z) ? 0.0f : std::exp(z) - row.target;
+  const float asked_slope = is_cut(log_odds) ? 0.0f : 1.0f / (1.0f + std::exp(-log_odds)) - (row.is_asked ? 1.0f : 0.0f);
   slopes.output_bias(cell) += slope;
+  slopes.asked_bias(cell) += asked_slope;
   for (std::size_t j = 0; j < kHidden; ++j) {
     if (hidden[j] <= 0.0f) continue;
     slopes.output()[j] += slope * hidden[j];
-    const float of_hidden = slope * numbers.output()[j];
+    slopes.asked()[j] += asked_slope * hidden[j];
+    const float of_hidden = slope * numbers.output()[j] + asked_slope * numbers.asked()[j];
     slopes.hidden_bias(cell)[j] += of_hidden;
     for (std::size_t i = 0; i < kInputs; ++i) slopes.input(i)[j] += of_hidden * x[i];
   }
@@ -96,6 +105,7 @@ Network network_of(Numbers& numbers, const Scaling& scaling, std::size_t num_cel
     for (std::size_t j = 0; j < kHidden; ++j) network.input_weights[i][j] = numbers.input(i)[j] / scaling.spread[i];
   }
   std::copy_n(numbers.output(), kHidden, network.output_weights.begin());
+  std::copy_n(numbers.asked(), kHidden, network.asked_weights.begin());
   for (std::size_t cell = 0; cell < num_cells; ++cell) {
     Network::Hidden& biases = network.hidden_biases.emplace_back();
     for (std::size_t j = 0; j < kHidden; ++j) {
@@ -103,6 +113,7 @@ Network network_of(Numbers& numbers, const Scaling& scaling, std::size_t num_cel
       for (std::size_t i = 0; i < kInputs; ++i) biases[j] -= scaling.mean[i] * network.input_weights[i][j];
     }
     network.output_biases.push_back(numbers.output_bias(cell));
+    network.asked_biases.push_back(numbers.asked_bias(cell));
   }
   return network;
 }
@@ -118,7 +129,7 @@ Network fit_forecast(std::span<const ForecastRow> rows, std::int32_t num_cells, 
   std::normal_distribution<float> normal;
   Numbers numbers(cells), first(cells), second(cells), slopes(cells);
   for (std::size_t i = 0; i < kInputs * kHidden; ++i) numbers.values()[i] = normal(random) / std::sqrt(static_cast<float>(kInputs));
-  for (std::size_t j = 0; j < kHidden; ++j) numbers.output()[j] = 0.1f * normal(random);
+  for (std::size_t j = 0; j < 2 * kHidden; ++j) numbers.output()[j] = 0.1f * normal(random);
   for (std::int32_t step = 1; step <= options.num_steps; ++step) {
     if (step % kStepsPerQuestion == 0 && !keep_going(static_cast<double>(step) / options.num_steps)) break;
     std::ranges::fill(slopes.values(), 0.0f);
@@ -141,7 +152,7 @@ Network fit_forecast(std::span<const ForecastRow> rows, std::int32_t num_cells, 
 double forecast_loss(const Network& network, std::span<const ForecastRow> rows) {
   double sum = 0.0;
   for (const ForecastRow& row : rows) {
-    const double z = network.log_of_attention(static_cast<std::size_t>(row.cell), row.inputs);
+    const double z = network.outputs(static_cast<std::size_t>(row.cell), row.inputs).log_of_attention;
     sum += std::exp(z) - double{row.target} * z;
   }
   return sum / static_cast<double>(std::max<std::size_t>(1, rows.size()));

@@ -16,13 +16,13 @@ struct FitOptions {
   std::uint64_t seed = 1;
 };
 
-// A network of num_cells cells whose exponential is the expected target: it minimises exp(z) - target * z (Poisson's), by Adam
-// (Kingma and Ba 2015) with a rate that falls as a cosine. The same rows and options give the same network on one machine.
+// A network of num_cells cells, by Adam (Kingma and Ba 2015) with a rate that falls as a cosine. The exponential of its first
+// output is the expected target: it minimises exp(z) - target * z (Poisson's). Its second output minimises the logistic loss. The same rows and options give the same network on one machine.
 // `keep_going` is asked with the share that is done; false ends it early. Requires: rows, of cells below num_cells.
 kv::ForecastNetwork fit_forecast(std::span<const ForecastRow> rows, std::int32_t num_cells, const FitOptions& options,
                                  const std::function<bool(double)>& keep_going);
 
-// The mean of exp(z) - target * z.
+// The mean of exp(z) - target * z, without the second output's loss.
 double forecast_loss(const kv::ForecastNetwork& network, std::span<const ForecastRow> rows);
 
 }  // namespace kvasir::learn

@@ -1,6 +1,7 @@
 #include "learn/forecast_rows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "learn/added_attention.h"
 
@@ -9,6 +10,12 @@ namespace {
 
 constexpr float kMostMeans = 300.0f;        // of a block's later attention
 constexpr float kMemoriesPerHorizon = 2.5f;  // the queries of a horizon are so many times a long memory's
+
+std::vector<float> added_to(std::span<const float> now, std::span<const float> before) {
+  std::vector<float> of_step(now.size());
+  for (std::size_t b = 0; b < now.size(); ++b) of_step[b] = added_attention(now[b], b < before.size() ? before[b] : 0.0f);
+  return of_step;
+}
 
 }  // namespace
 
@@ -24,15 +31,19 @@ void ForecastRows::plan(const kv::PolicyView& view, std::vector<kv::CellAction>&
     cells[static_cast<std::size_t>(cell)].noted.push_back({.mark = view.num_full_blocks,
                                                            .mean = inputs.mean(),
                                                            .inputs = inputs.blocks(),
-                                                           .later = std::vector<float>(inputs.blocks().size(), 0.0f)});
+                                                           .later = std::vector<float>(inputs.blocks().size(), 0.0f),
+                                                           .greatest_share = std::vector<float>(inputs.blocks().size(), 0.0f)});
   }
 }
 
 void ForecastRows::see(const kv::PolicyView& view, std::int32_t cell, Cell& seen) const {
   const std::span<const float> scores = view.scores->scores(cell);
+  const std::vector<float> of_step = added_to(scores, seen.scores);
+  const float sum = std::accumulate(of_step.begin(), of_step.end(), 0.0f);
   for (Noted& noted : seen.noted) {
-    for (std::size_t b = 0; b < std::min(noted.later.size(), scores.size()); ++b) {
-      noted.later[b] += added_attention(scores[b], b < seen.scores.size() ? seen.scores[b] : 0.0f);
+    for (std::size_t b = 0; b < std::min(noted.later.size(), of_step.size()); ++b) {
+      noted.later[b] += of_step[b];
+      if (sum > 0.0f) noted.greatest_share[b] = std::max(noted.greatest_share[b], of_step[b] / sum);
     }
   }
   seen.scores.assign(scores.begin(), scores.end());
@@ -49,7 +60,8 @@ void ForecastRows::emit(std::int32_t cell, const Noted& noted) const {
   for (std::size_t b = 0; b < noted.inputs.size(); ++b) {
     rows_.push_back({.inputs = noted.inputs[b],
                      .cell = cell,
-                     .target = std::min(noted.later[b] / (noted.mean * kMemoriesPerHorizon), kMostMeans)});
+                     .target = std::min(noted.later[b] / (noted.mean * kMemoriesPerHorizon), kMostMeans),
+                     .is_asked = noted.greatest_share[b] > kAskedShare});
   }
 }
 

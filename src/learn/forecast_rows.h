@@ -17,9 +17,11 @@ struct ForecastRow {
   kv::ForecastInputs::Inputs inputs;
   std::int32_t cell = 0;  // through all layers without a window
   float target = 0.0f;    // attention of the next kHorizonBlocks blocks' queries, in means of the head's long memories
+  bool is_asked = false;  // one of these blocks' queries paid it kAskedShare of their attention
 };
 
 inline constexpr std::int32_t kHorizonBlocks = 32;
+inline constexpr float kAskedShare = 0.2f;
 
 // A policy that does nothing but look. After blocks [marks] it notes its view of each block, and after kHorizonBlocks more
 // what became of it. Thread safety: none; plan() is const for its callers alone.
@@ -42,7 +44,7 @@ class ForecastRows final : public kv::KvPolicy {
     std::int32_t mark = 0;
     float mean = 0.0f;
     std::vector<kv::ForecastInputs::Inputs> inputs;
-    std::vector<float> later;
+    std::vector<float> later, greatest_share;
   };
   struct Cell {
     std::vector<float> scores;  // of the act before

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int32_t kHeadDim = 64, kBlocks = 60, kCells = 2, kMark = 20;
 
-// A trace by hand: each step's 16 queries give cell c (1 + c) units to each block before, and block 5 gets 40 more of cell 1
-// once, ten steps behind the mark.
+// A trace by hand: each step's 16 queries give cell c (1 + c) units to each block before. Ten steps behind the mark block 5 gets
+// 40 more of cell 1 once, which is a good third of the step's, and block 7 gets 5 more of cell 0, which is a seventh.
 class ForecastRowsOfTrace : public testing::Test {
  protected:
   void read() {
@@ -22,7 +22,10 @@ class ForecastRowsOfTrace : public testing::Test {
       for (std::int32_t cell = 0; cell < kCells; ++cell) {
         for (std::int32_t b = 0; b <= block; ++b) sum[static_cast<std::size_t>(cell * (block + 1) + b)] = static_cast<float>(1 + cell);
       }
-      if (block == kMark + 9) sum[static_cast<std::size_t>(block + 1 + 5)] += 40.0f;
+      if (block == kMark + 9) {
+        sum[static_cast<std::size_t>(block + 1 + 5)] += 40.0f;
+        sum[7] += 5.0f;
+      }
       scores_.add({.num_blocks = block + 1, .sum = sum, .greatest = {}, .num_queries = std::vector<std::int32_t>(kCells, 16)});
       for (std::int32_t cell = 0; cell < kCells; ++cell) scores_.set_statistic(cell, block, 0.5f, 1.0f);
       seen_.plan({.cells = cells_, .settings = settings_, .costs = costs_, .blocks = blocks_, .num_full_blocks = block + 1, .scores = &scores_}, actions_);
@@ -52,6 +55,7 @@ TEST_F(ForecastRowsOfTrace, TargetsAreTheAttentionOfTheHorizon) {
     EXPECT_NEAR(row(3).target, rows[3].target, 1e-3f * rows[3].target);
     const float units_of_5 = row(5).target / row(3).target * 32.0f * static_cast<float>(1 + cell);
     EXPECT_NEAR(units_of_5, 32.0f * static_cast<float>(1 + cell) + (cell == 1 ? 40.0f : 0.0f), 0.5f);
+    for (std::int32_t b = 0; b < kMark; ++b) EXPECT_EQ(row(b).is_asked, cell == 1 && b == 5) << b;
   }
 }
 

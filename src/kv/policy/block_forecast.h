@@ -18,6 +18,8 @@ struct BlockForecast {
   // Summed over the query heads of the KV head and over as many later queries as a long memory weighs.
   std::vector<float> attention;
   std::vector<float> asked;  // chance that one of the next few hundred queries leans on the block
+  // Whether that chance is of the block and its head, so that it buys bits. Else it buys the block its stay alone.
+  bool asked_buys_bits = false;
 
   // Whether all are numbers from 0 to kGreatest.
   bool is_sound() const;

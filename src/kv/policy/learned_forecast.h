@@ -9,7 +9,8 @@
 
 namespace kvasir::kv {
 
-// It needs no other memory than DecayedMass. A block's chance of being asked is a share of that one's.
+// It needs no other memory than DecayedMass. A block's chance of being asked is a share of the network's, or of that one's where
+// the network has none.
 //
 // The same view gives the same bits on every instruction set.
 //

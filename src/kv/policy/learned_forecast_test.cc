@@ -88,14 +88,27 @@ TEST(ForecastNetwork, SumsItsUnitsAndStaysInItsRange) {
   network.output_weights[0] = 0.5f;
   network.output_weights[3] = 3.0f;
   network.output_biases[1] = -1.0f;
-  EXPECT_EQ(network.log_of_attention(1, {3.0f, 0.25f}), 0.5f * 6.0f + 3.0f * 0.25f - 1.0f);
-  EXPECT_EQ(network.log_of_attention(1, {-3.0f, 4.0f}), -1.0f) << "no unit fires";
-  EXPECT_EQ(network.log_of_attention(0, {3.0f, 0.0f}), 3.0f);
-  EXPECT_EQ(network.log_of_attention(0, {1e6f}), ForecastNetwork::kMost);
+  EXPECT_EQ(network.outputs(1, {3.0f, 0.25f}).log_of_attention, 0.5f * 6.0f + 3.0f * 0.25f - 1.0f);
+  EXPECT_EQ(network.outputs(1, {-3.0f, 4.0f}).log_of_attention, -1.0f) << "no unit fires";
+  EXPECT_EQ(network.outputs(0, {3.0f, 0.0f}).log_of_attention, 3.0f);
+  EXPECT_EQ(network.outputs(0, {1e6f}).log_of_attention, ForecastNetwork::kMost);
   network.output_biases[0] = -1e6f;
-  EXPECT_EQ(network.log_of_attention(0, {}), ForecastNetwork::kLeast);
+  EXPECT_EQ(network.outputs(0, {}).log_of_attention, ForecastNetwork::kLeast);
   network.output_biases[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(network.log_of_attention(0, {}), ForecastNetwork::kLeast);
+  EXPECT_EQ(network.outputs(0, {}).log_of_attention, ForecastNetwork::kLeast);
+}
+
+TEST(ForecastNetwork, AskedOutputHasWeightsAndBiasesOfItsOwn) {
+  ForecastNetwork network = silent_network();
+  EXPECT_EQ(network.outputs(0, {}).log_odds_of_asked, ForecastNetwork::kLeast) << "it was not learned";
+  network.asked_biases = {0.25f, -2.0f};
+  network.asked_weights[0] = -0.5f;
+  network.output_weights[0] = 4.0f;
+  network.input_weights[0][0] = 1.0f;
+  EXPECT_EQ(network.outputs(0, {2.0f}).log_odds_of_asked, 0.25f - 1.0f);
+  EXPECT_EQ(network.outputs(1, {2.0f}).log_odds_of_asked, -3.0f);
+  EXPECT_EQ(network.outputs(1, {-2.0f}).log_odds_of_asked, -2.0f) << "no unit fires";
+  EXPECT_EQ(network.outputs(1, {1.25f}).log_of_attention, 5.0f);
 }
 
 TEST_F(LearnedForecastOfView, ANetworkThatSaysNothingExpectsTheMean) {
@@ -117,6 +130,18 @@ TEST_F(LearnedForecastOfView, HandsOnWhatTheFirstInputSays) {
   for (std::size_t b = 0; b < result.attention.size(); ++b) {
     const float wanted = scores_.scores(0)[b] + 1e-4f * mean;
     EXPECT_NEAR(result.attention[b] / wanted, 1.0, 1e-4) << b;
+  }
+}
+
+TEST_F(LearnedForecastOfView, ChanceIsTheNetworksWhereItHasOne) {
+  const BlockForecast without = forecast(1);
+  EXPECT_FALSE(without.asked_buys_bits);
+  EXPECT_NE(without.asked[3], without.asked[4]) << "it is of the keys";
+  network_.asked_biases = {-1.0f, 2.0f};
+  for (const std::int32_t cell : {0, 1}) {
+    const BlockForecast result = forecast(cell);
+    EXPECT_TRUE(result.asked_buys_bits);
+    for (const float asked : result.asked) EXPECT_NEAR(asked, 0.3 / (1.0 + std::exp(cell == 0 ? 1.0 : -2.0)), 1e-6);
   }
 }
 

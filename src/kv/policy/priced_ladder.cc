@@ -72,6 +72,7 @@ void PricedLadder::add_cell(const BlockForecast& forecast) {
   const bool is_sound = forecast.attention.size() == num_blocks && forecast.asked.size() == num_blocks &&
                         forecast.is_sound();
   Head& of_cell = head(cell);
+  of_cell.asked_buys_bits = is_sound && forecast.asked_buys_bits;
   for (const float score : view_.scores->scores(cell)) {
     of_cell.remembered += std::abs(score);
     if (score < 0.0f) of_cell.lost -= score;
@@ -188,7 +189,8 @@ void PricedLadder::propose_next(std::int32_t b, std::int32_t cell, bool with_dro
 }
 
 float PricedLadder::format_price(const Block& block, std::int32_t cell) const {
-  return view_.weight_of(cell) * block.attention * loss_per_byte(rungs_[block.rung], rungs_[block.rung + 1u]);
+  const float of_asked = heads_[static_cast<std::size_t>(cell)].asked_buys_bits ? block.asked_cost : 0.0f;
+  return view_.weight_of(cell) * (block.attention + of_asked) * loss_per_byte(rungs_[block.rung], rungs_[block.rung + 1u]);
 }
 
 float PricedLadder::drop_price(const Block& block, std::int32_t cell) const {

@@ -3,7 +3,7 @@
 // A step to a coarser format costs the head's weight x the attention that is expected x the extra loss of the
 // format. A drop costs the weight x (that attention x the loss of a drop + the chance of being asked x what a
 // wrong drop does). So the chance of being asked buys a block its stay, but no bits: those go where attention
-// is. Of equal steps the oldest block's goes first, one by one.
+// is. A chance that was learned buys bits as well. Of equal steps the oldest block's goes first, one by one.
 //
 // It makes no ghosts: what it drops is gone, with a disk too.
 //
@@ -63,6 +63,7 @@ class PricedLadder {
     std::int32_t num_left = 0;             // full blocks that are not gone
     std::int32_t may_go = 0;               // of them in this round
     float remembered = 0.0f, lost = 0.0f;  // attention in memory, and that of blocks that are gone
+    bool asked_buys_bits = false;
   };
   struct Step {
     float price;

@@ -111,6 +111,15 @@ TEST_F(PricedLadderOfForecasts, BuysABlockThatMayBeAskedForItsStayButNoBits) {
   for (std::int32_t cell = 0; cell < kNumCells; ++cell) EXPECT_EQ(format(1, cell), format(2, cell));
 }
 
+TEST_F(PricedLadderOfForecasts, AChanceThatBuysBitsBuysThemForItsBlockAlone) {
+  forecasts_[1].asked_buys_bits = true;
+  for (BlockForecast& forecast : forecasts_) forecast.asked[1] = 0.1f;
+  plan(0.3);
+  EXPECT_TRUE(is_coarser(format(2, 1), format(1, 1)));
+  EXPECT_EQ(format(2, 1), format(2, 0));
+  for (const std::int32_t other : {0, 2, 3}) EXPECT_EQ(format(1, other), format(2, other)) << "their chances buy none";
+}
+
 TEST_F(PricedLadderOfForecasts, DropsNothingWhereAFormatWithATolerableLossWouldDo) {
   for (BlockForecast& forecast : forecasts_) {
     for (std::size_t b = 8; b < 16; ++b) forecast.attention[b] = 1e4f;
