@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "base/text_file.h"
 #include "cli/engine_options.h"
@@ -36,7 +37,7 @@ namespace {
 
 struct CalibrateOptions {
   std::string model;
-  std::string file;
+  std::vector<std::string> files;
   std::int32_t num_windows = 1;
   bool learns_forecast = false;
   std::int32_t num_forecast_windows = 16;
@@ -164,15 +165,49 @@ void keep_what_holds(const std::string& path, io::KvCalibration& calibration) {
   }
 }
 
-Result<std::vector<std::vector<TokenId>>> cost_windows(const CalibrateOptions& options, const Engine& engine, const std::string& text) {
-  if (!options.measures_budgets) return std::vector<std::vector<TokenId>>();
-  return eval::cut_windows(*engine.tokenizer(), text, eval::kForecastWindowTokens, options.num_cost_windows);
+struct NamedText {
+  std::string file, text;
+};
+using Windows = std::vector<std::vector<TokenId>>;
+
+// The texts of --file in their order.
+Result<std::vector<NamedText>> read_texts(const CalibrateOptions& options) {
+  std::vector<NamedText> texts;
+  for (const std::string& file : options.files) {
+    KVASIR_TRY(std::string text, read_input_file(file));  // a pipe may let it wait: signals end it
+    texts.push_back({file, std::move(text)});
+  }
+  return texts;
 }
 
-Result<std::vector<std::vector<TokenId>>> forecast_windows(const CalibrateOptions& options, const Engine& engine, const std::string& text) {
-  std::vector<std::vector<TokenId>> windows;
+// At most so many, the first of each text, then the second, and so on.
+Result<Windows> cut_in_turn(const Engine& engine, const std::vector<NamedText>& texts, std::int32_t ctx_tokens, std::int32_t max_windows) {
+  std::vector<Windows> of_texts;
+  for (const auto& [file, text] : texts) {
+    auto windows = eval::cut_windows(*engine.tokenizer(), text, ctx_tokens, max_windows);
+    if (!windows) {
+      return make_error(windows.error().kind, fmt::format("{}: {}", printable_line(file), windows.error().message), "file");
+    }
+    of_texts.push_back(*std::move(windows));
+  }
+  Windows in_turn;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(max_windows); ++i) {
+    for (Windows& windows : of_texts) {
+      if (i < windows.size() && std::ssize(in_turn) < max_windows) in_turn.push_back(std::move(windows[i]));
+    }
+  }
+  return in_turn;
+}
+
+Result<Windows> cost_windows(const CalibrateOptions& options, const Engine& engine, const std::vector<NamedText>& texts) {
+  if (!options.measures_budgets) return Windows();
+  return cut_in_turn(engine, texts, eval::kForecastWindowTokens, options.num_cost_windows);
+}
+
+Result<Windows> forecast_windows(const CalibrateOptions& options, const Engine& engine, const std::vector<NamedText>& texts) {
+  Windows windows;
   if (!options.learns_forecast) return windows;
-  KVASIR_TRY(windows, eval::cut_windows(*engine.tokenizer(), text, eval::kForecastWindowTokens, options.num_forecast_windows));
+  KVASIR_TRY(windows, cut_in_turn(engine, texts, eval::kForecastWindowTokens, options.num_forecast_windows));
   if (windows.size() >= 2) return windows;
   return make_error(ErrorKind::kUnmet, fmt::format("forecast: the text has 1 window of {} tokens, at least 2 are needed", eval::kForecastWindowTokens), "file");
 }
@@ -206,7 +241,7 @@ Status measure_budgets(const CalibrateOptions& options, const GlobalOptions& glo
 
 // Behind the measurements, which stand in the file already.
 Result<ForecastResult> learn_forecast(const CalibrateOptions& options, const GlobalOptions& globals, const std::string& model,
-                                      const std::vector<std::vector<TokenId>>& windows, ProgressReporter& progress,
+                                      const Windows& windows, ProgressReporter& progress,
                                       Interruption& interruption, io::KvCalibration& calibration) {
   const auto begin = std::chrono::steady_clock::now();
   KVASIR_TRY(EngineConfig config, config_of_long_windows(globals, model));
@@ -232,7 +267,7 @@ Result<ForecastResult> learn_forecast(const CalibrateOptions& options, const Glo
 }
 
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
-  KVASIR_TRY(const std::string text, read_input_file(options.file));  // a pipe may let it wait: signals end it
+  KVASIR_TRY(const std::vector<NamedText> texts, read_texts(options));
   Interruption interruption;
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   const EngineOptions engine = {.ctx_tokens = kCalibrationWindowTokens,
@@ -245,10 +280,9 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_CHECKED(can_replace_text_file(path));
   KVASIR_TRY(const ModelSession session,
              open_text_session(options.model, config, globals, &interruption.signals()));
-  KVASIR_TRY(const auto windows, eval::cut_windows(*session.engine->tokenizer(), text,
-                                                   kCalibrationWindowTokens, options.num_windows));
-  KVASIR_TRY(const auto of_forecast, forecast_windows(options, *session.engine, text));
-  KVASIR_TRY(const auto of_budgets, cost_windows(options, *session.engine, text));
+  KVASIR_TRY(const auto windows, cut_in_turn(*session.engine, texts, kCalibrationWindowTokens, options.num_windows));
+  KVASIR_TRY(const auto of_forecast, forecast_windows(options, *session.engine, texts));
+  KVASIR_TRY(const Windows of_budgets, cost_windows(options, *session.engine, texts));
   ProgressReporter progress({.quiet = globals.quiet});
   const auto formats = eval::measure_kv_formats(
       *session.engine, windows, [&](double done) { progress.report_fraction("formats", done); },
@@ -290,7 +324,11 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "calibrate-kv", "Calibrate KV-cache compression for a model");
   verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
-  verb->add_option("--file", options->file, "Calibration text, of a kind that the model is good at")->required();
+  verb->add_option("--file", options->files,
+                   "Calibration text, of a kind that the model is good at; again for more kinds, whose windows come in turn")
+      ->take_all()
+      ->expected(1)
+      ->required();
   verb->add_option("--windows", options->num_windows,
                    "Calibration windows of 896 tokens, each also with its beginning repeated")
       ->transform(whole_number(1, 1000))

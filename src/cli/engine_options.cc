@@ -17,6 +17,7 @@
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "engine/kv_params.h"
+#include "io/kv_calibration.h"
 #include "store/model_store.h"
 #include "text/chat_template.h"
 
@@ -82,6 +83,12 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
           "always holds)")
       ->check(one_of({"exact", "gate", "best_effort"}))
       ->default_str("gate");
+}
+
+void add_kv_forecast_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--kv-forecast", options.kv_forecast,
+                  "File of `kvasir calibrate-kv --forecast` for this model, whose forecast --kv-policy ladder-learned uses (default: the "
+                  "file beside the model)");
 }
 
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options) {
@@ -329,6 +336,8 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
     config.kv_disk_bytes = *bytes;
   }
   config.kv_disk_directory = options.kv_disk_dir;
+  config.kv_forecast_path = options.kv_forecast;
+  if (!options.kv_forecast.empty()) KVASIR_CHECKED(io::read_kv_forecast(options.kv_forecast));  // before the model is looked for
   KVASIR_TRY(config.adapters, adapters_of(options));
   config.adapter_type = options.adapter_type == "int8" ? AdapterType::kInt8 : AdapterType::kF16;
   config.fast = options.fast;

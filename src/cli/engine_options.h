@@ -50,6 +50,7 @@ struct EngineOptions {
   bool no_prefill_only = false;
   std::string kv_disk;             // size of the file that takes what KV policies take out; empty: none
   std::string kv_disk_dir;         // where it is; empty: the system's folder for temporary files
+  std::string kv_forecast;         // a calibration file whose forecast counts; empty: the one beside the model
   std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
   std::string add_special_tokens;  // "yes", "no"; empty: as the model's file says
@@ -60,6 +61,7 @@ void add_context_option(CLI::App& verb, EngineOptions& options, const std::strin
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
 // --kv-policy, --kv-budget and --kv-quality, into `kv` as they are parsed.
 void add_kv_policy_options(CLI::App& verb, KvParams& kv);
+void add_kv_forecast_option(CLI::App& verb, EngineOptions& options);
 // --kv-disk and --kv-disk-dir.
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.

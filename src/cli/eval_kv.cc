@@ -104,6 +104,7 @@ class KvEvaluation {
 
  private:
   Status open() {
+    KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     std::error_code failure;
     std::filesystem::create_directories(options_.report, failure);
     if (failure) {
@@ -113,7 +114,6 @@ class KvEvaluation {
     KVASIR_TRY(const std::string subject, subject_of(text_));
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
-    KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
                                            options_.engine.kv_log));
     max_tokens_ = session_.engine->model_info().max_model_len_tokens;
@@ -125,8 +125,9 @@ class KvEvaluation {
     KVASIR_TRY(const std::string model, store::resolve_model(options_.model));
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
     const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
-    return fmt::format("weights {}, calibration {}, text {}, at most {} lost{}: {} on {}", fingerprint,
-                       calibration ? short_hash(*calibration) : "none", short_hash(text),
+    const auto forecast = read_text_file(options_.engine.kv_forecast, kMaxCalibrationBytes);
+    return fmt::format("weights {}, calibration {}{}, text {}, at most {} lost{}: {} on {}", fingerprint,
+                       calibration ? short_hash(*calibration) : "none", forecast ? ", forecast " + short_hash(*forecast) : "", short_hash(text),
                        fmt::join(options_.max_lost_shares, "/"),
                        options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk",
                        options_.model, options_.file);
@@ -413,6 +414,7 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  add_kv_forecast_option(*verb, options->engine);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");

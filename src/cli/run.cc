@@ -264,6 +264,7 @@ void add_run(CLI::App& app, Context& context) {
   add_guide_options(*verb, options->guide);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
+  add_kv_forecast_option(*verb, options->engine);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);

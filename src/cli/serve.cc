@@ -215,10 +215,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     return make_error(ErrorKind::kUsage, fmt::format("{}: it goes with one model, {} are served", flag, places.size()), "lora");
   }
   for (const AdapterConfig& adapter : config.adapters) KVASIR_CHECKED(check_name(adapter.name, places.front()));
-  if (places.size() > 1 && !(config.draft_model_path.empty() && config.draft_heads_path.empty())) {
-    const std::string_view flag = config.draft_heads_path.empty() ? "draft-model" : "draft-heads";
-    return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()),
-                      std::string(flag));
+  for (const auto& [flag, path] : {std::pair("draft-heads", &config.draft_heads_path), std::pair("draft-model", &config.draft_model_path),
+                                   std::pair("kv-forecast", &config.kv_forecast_path)}) {
+    if (places.size() == 1 || path->empty()) continue;
+    return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()), flag);
   }
   KVASIR_CHECKED(set_shadows(options.shadows, options.server.kv, places.size()));
   if (!options.shadows.against.empty()) config.step_turn = std::make_shared<StepTurn>();
@@ -333,6 +333,7 @@ void add_serve(CLI::App& app, Context& context) {
                                       "Serve models over HTTP with the APIs of OpenAI, Anthropic, Ollama and llama-server");
   add_model_set_options(*verb, options->models);
   add_kv_policy_options(*verb, options->server.kv);
+  add_kv_forecast_option(*verb, options->engine);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_shadow_options(*verb, options->shadows);

@@ -53,11 +53,36 @@ class CalibrateKv(CommandLineTest):
         self.assertEqual(forecast["output_biases"], json.loads(path.read_text())["kv_forecast"]["output_biases"])
         path.write_text(json.dumps(json.loads(path.read_text()) | {"kv_forecast": forecast | {"output_biases": [0]}}))
         self.refusal(BAD_FILE, *run, "ladder-learned", says="its forecast is not of 2 KV heads, 16 units and 7 inputs")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"kv_forecast": forecast | {"asked_biases": [0, 1]}}))
+        self.refusal(BAD_FILE, *run, "ladder-learned", says="its forecast is not of 2 KV heads, 16 units and 7 inputs")
+
+    def test_a_forecast_of_another_file_counts(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        path = pathlib.Path(self.json("calibrate-kv", model, "--file", self.text)["file"])
+        kept = json.loads(path.read_text())
+        other = pathlib.Path(self.file("other.json", b""))
+        run = ["run", model, "--file", self.text, "--raw", "--max-tokens", "4", "--temperature", "0", "--kv-budget", "0.3", "--kv-quality",
+               "best_effort", "--kv-policy", "ladder-learned", "--kv-forecast", other]
+        self.refusal(BAD_FILE, *run, says="other.json: no JSON")
+        other.write_text(json.dumps(kept))
+        self.refusal(BAD_FILE, *run, says="other.json: it has no forecast; kvasir calibrate-kv --forecast learns one")
+        forecast = {"input_weights": [0.01 * i for i in range(7 * 16)], "hidden_biases": [0.1] * 2 * 16,
+                    "output_weights": [0.05 * (-1) ** i for i in range(16)], "output_biases": [0, 1],
+                    "asked_weights": [0.02] * 16, "asked_biases": [-3, -2]}
+        other.write_text(json.dumps(kept | {"kv_forecast": forecast}))
+        self.assertLessEqual(self.json(*run)["memory"]["kv_bytes_share"], 0.31)
+        other.write_text(json.dumps(kept | {"kv_forecast": forecast, "model": "1-0"}))
+        self.refusal(BAD_FILE, *run, says="other.json: of another model than this file's")
+        path.write_text(json.dumps(kept | {"kv_forecast": forecast | {"output_biases": [0]}}))  # nobody needs it
+        other.write_text(json.dumps(kept | {"kv_forecast": forecast}))
+        self.json(*run)
+        self.refusal(USAGE, "serve", model, GEMMA, "--kv-forecast", other, says="--kv-forecast: it goes with one model, 2 are served")
 
     def test_a_forecast_is_learned(self):
         model = self.model(MODELS / "qwen3-q4_1.gguf")
         text = self.file("long.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 600)
-        found = self.json("calibrate-kv", model, "--file", text, "--forecast", "--forecast-windows", "3")
+        other = self.file("other.txt", b"def fox(dog): return dog.quick(12)  # lazy\n" * 600)
+        found = self.json("calibrate-kv", model, "--file", text, "--file", other, "--forecast", "--forecast-windows", "3")
         forecast = found["forecast"]
         self.assertEqual(2, forecast["windows"])
         self.assertLess(forecast["loss"], forecast["loss_of_mean"])
@@ -65,6 +90,8 @@ class CalibrateKv(CommandLineTest):
             self.assertGreaterEqual(forecast[kl], 0)
         kept = json.loads(pathlib.Path(found["file"]).read_text())["kv_forecast"]
         self.assertEqual((7 * 16, 2 * 16, 16, 2), tuple(len(kept[name]) for name in ("input_weights", "hidden_biases", "output_weights", "output_biases")))
+        self.assertEqual((16, 2), (len(kept["asked_weights"]), len(kept["asked_biases"])))
+        self.refusal(UNMET, "calibrate-kv", model, "--file", text, "--file", self.file("short.txt", b"short"), says="short.txt")
         self.refusal(UNMET, "calibrate-kv", model, "--file", self.text, "--forecast", says="1920")
 
     def test_what_budgets_cost_is_measured_and_planned_with(self):

@@ -271,6 +271,7 @@ BEFORE_THE_MODEL = [
     (["run", NONE, "hi", "--choice", "a,,b"], "--choice: a choice is empty"),
     (["run", NONE, "hi", "--chat-template", "none.jinja"], "none.jinja"),
     (["run", NONE, "hi", "--kv-disk", "much"], "--kv-disk"),
+    (["run", NONE, "hi", "--kv-forecast", "none.json"], "none.json: there is no such file"),
     (["run", NONE, "hi", "--memory", "much"], "--memory"),
     (["serve", NONE, "--api-keys", "none.txt"], "--api-keys: none.txt"),
     (["serve", NONE, "--tls-cert", "none.pem", "--tls-key", "none.pem"], "--tls-"),
