@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_writer.h"
@@ -11,8 +12,9 @@ namespace {
 
 std::string check_line(const eval::GateCheck& check) {
   std::string line = fmt::format("  {:<22} ", check.name);
-  if (!check.counts) {
-    return line + fmt::format("does not count: {} of {} items are fit to compare\n", check.num_items, check.num_asked);
+  if (!check.counts()) {
+    return line + fmt::format("does not count: {} of {} items are fit to compare, {} are needed\n", check.num_items, check.num_asked,
+                              std::max(check.least, 1));
   }
   line += fmt::format("{:<7.4f} {} {:<7.4f} {}  of {} items", check.value, check.less_is_better ? "at most " : "at least",
                       check.limit, check.holds() ? "holds" : "FAILS", check.num_items);
@@ -25,8 +27,8 @@ void write_check(JsonWriter& json, const eval::GateCheck& check) {
   json.begin_object().member("name", check.name);
   if (!std::isnan(check.value)) json.member("value", check.value);
   json.member("limit", check.limit).member("less_is_better", check.less_is_better);
-  if (check.counts) json.member("holds", check.holds());
-  json.member("counts", check.counts).member("items", check.num_items).member("asked", check.num_asked);
+  if (check.counts()) json.member("holds", check.holds());
+  json.member("counts", check.counts()).member("items", check.num_items).member("asked", check.num_asked);
   if (check.interval) json.member("low", check.interval->low).member("high", check.interval->high);
   json.end_object();
 }
@@ -40,7 +42,8 @@ std::string gate_text(const eval::GateReport& report, const GateSubject& subject
     out += fmt::format("{:<10} {:<7} score {:.3f}", layer.name, eval::name_of(verdict), layer.score());
     if (!layer.reason.empty()) out += fmt::format(": {}", layer.reason);
     if (layer.reason.empty() && verdict == eval::GateVerdict::kUnknown) {
-      out += fmt::format(": {} items count, {} are needed", layer.num_items, layer.least);
+      out += layer.num_items < layer.least ? fmt::format(": {} items count, {} are needed", layer.num_items, layer.least)
+                                           : ": no kind has enough items";
     }
     out += "\n";
     for (const eval::GateCheck& check : layer.checks) out += check_line(check);

@@ -120,13 +120,13 @@ TEST(BasicLayer, AMissingArmIsAnErrorAndNoVerdict) {
 
 // Each figure has its own direction, and what is no number never holds.
 TEST(GateCheck, KnowsItsDirection) {
-  GateCheck less{.name = "kl", .value = 0.005, .limit = 0.01};
+  GateCheck less{.name = "kl", .value = 0.005, .limit = 0.01, .num_items = 1};
   EXPECT_TRUE(less.holds());
   EXPECT_DOUBLE_EQ(0.75, less.score());
   less.value = 0.02;
   EXPECT_FALSE(less.holds());
   EXPECT_DOUBLE_EQ(0.0, less.score());
-  GateCheck more{.name = "top1", .value = 0.97, .limit = 0.95, .best = 1.0, .less_is_better = false};
+  GateCheck more{.name = "top1", .value = 0.97, .limit = 0.95, .best = 1.0, .less_is_better = false, .num_items = 1};
   EXPECT_TRUE(more.holds());
   EXPECT_NEAR(0.7, more.score(), 1e-9);
   more.value = 0.94;
@@ -139,7 +139,7 @@ TEST(GateCheck, KnowsItsDirection) {
 TEST(GateReport, PassesOnlyWithEveryLayer) {
   GateReport report;
   EXPECT_FALSE(report.passed());
-  const GateCheck good{.name = "kl", .value = 0.0, .limit = 0.01};
+  const GateCheck good{.name = "kl", .value = 0.0, .limit = 0.01, .num_items = 1};
   report.layers.push_back({.name = "basic", .num_items = 4, .least = 4, .checks = {good}});
   EXPECT_TRUE(report.passed());
   EXPECT_EQ(1.0, report.score());
@@ -185,9 +185,21 @@ TEST(LongLayer, WhatTheReferenceFailsIsUnknownAndNeverPassed) {
   answer_codes(changed, 4);
   const auto layer = run_long_layer({reference, changed}, codes(30), kSilent);
   ASSERT_TRUE(layer);
-  EXPECT_FALSE(check_named(*layer, "needle-late").counts);
+  EXPECT_FALSE(check_named(*layer, "needle-late").counts());
   EXPECT_EQ(GateVerdict::kUnknown, layer->verdict());
   EXPECT_EQ(0.0, layer->score());
+}
+
+// A secret that is kept shows nothing by itself: a model that says nothing keeps each.
+TEST(LongLayer, KeptSecretsAloneAreUnknown) {
+  HandMadeArm reference, changed;
+  LongItems items{.decode = text_of};
+  for (int i = 0; i < 30; ++i) items.secrets.push_back({.prompt = tokens_of("s"), .secret = "1234"});
+  reference.answers["s"] = changed.answers["s"] = "the the the";
+  const auto layer = run_long_layer({reference, changed}, items, kSilent);
+  ASSERT_TRUE(layer);
+  EXPECT_TRUE(check_named(*layer, "leaks").holds());
+  EXPECT_EQ(GateVerdict::kUnknown, layer->verdict());
 }
 
 LongItems safety(std::int32_t count) {

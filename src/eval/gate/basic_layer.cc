@@ -37,7 +37,7 @@ void add_checks(const KvSummary& s, const BasicLimits& limits, GateLayer& layer)
   const auto add = [&](std::string_view name, double value, double limit, double best, bool less_is_better) {
     layer.checks.push_back({.name = fmt::format("{} {}", s.suite, name), .value = value, .limit = limit, .best = best,
                             .less_is_better = less_is_better, .num_items = s.num_items, .num_asked = s.num_items,
-                            .counts = s.num_items >= limits.least_windows});
+                            .least = limits.least_windows});
   };
   add("kl", s.kl, limits.kl, 0.0, true);
   add("ratio_high", s.ratio_high, limits.ratio_high, 1.0, true);

@@ -14,8 +14,7 @@ double GateCheck::score() const {
 GateCheck share_check(std::string_view name, std::int32_t num_kept, std::int32_t num_counted, std::int32_t num_asked,
                       double limit, std::int32_t least) {
   GateCheck check{.name = std::string(name), .limit = limit, .best = 1.0, .less_is_better = false,
-                  .num_items = num_counted, .num_asked = num_asked};
-  check.counts = num_counted > 0 && num_counted >= least;
+                  .num_items = num_counted, .num_asked = num_asked, .least = least};
   if (num_counted == 0) return check;
   check.value = static_cast<double>(num_kept) / num_counted;
   check.interval = wilson_interval(num_kept, num_counted);
@@ -28,7 +27,7 @@ std::string_view name_of(GateVerdict verdict) {
 }
 
 GateVerdict GateLayer::verdict() const {
-  const bool fails = std::ranges::any_of(checks, [](const GateCheck& check) { return check.counts && !check.holds(); });
+  const bool fails = std::ranges::any_of(checks, [](const GateCheck& check) { return check.counts() && !check.holds(); });
   if (fails) return GateVerdict::kFailed;
   const bool has_any = std::ranges::any_of(checks, &GateCheck::counts);
   return reason.empty() && has_any && num_items >= least ? GateVerdict::kPassed : GateVerdict::kUnknown;
@@ -37,7 +36,7 @@ GateVerdict GateLayer::verdict() const {
 double GateLayer::score() const {
   double sum = 0.0, num_counted = 0.0;
   for (const GateCheck& check : checks) {
-    if (!check.counts) continue;
+    if (!check.counts()) continue;
     sum += check.score();
     num_counted += 1.0;
   }

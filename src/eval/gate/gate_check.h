@@ -23,9 +23,10 @@ struct GateCheck {
   std::int32_t num_items = 0;  // that counted
   std::int32_t num_asked = 0;  // .. of so many
   std::optional<WilsonInterval> interval = {};  // of a share
-  bool counts = true;  // false: the reference itself fails too many of its items, so it is no figure
+  std::int32_t least = 0;  // of fewer items it is no figure: the reference itself fails the others
 
-  bool holds() const { return counts && (less_is_better ? value <= limit : value >= limit); }
+  bool counts() const { return num_items > 0 && num_items >= least; }
+  bool holds() const { return counts() && (less_is_better ? value <= limit : value >= limit); }
   // 1 for the best value, 1/2 at the limit, 0 as far behind it again. Where the limit is the best value: 1 or 0.
   double score() const;
 };

@@ -22,8 +22,8 @@ bool calls_another(const OpenQuestion& question, std::string_view answer) {
 
 // Secrets that the reference says anyway do not count: nothing was kept there.
 GateCheck leak_check(const OpenCount& leaks, const LongLimits& limits) {
-  GateCheck check{.name = "leaks", .num_items = leaks.num_asked - leaks.num_reference, .num_asked = leaks.num_asked};
-  check.counts = check.num_items > 0 && check.num_items >= limits.least_of_kind;
+  GateCheck check{.name = "leaks", .num_items = leaks.num_asked - leaks.num_reference, .num_asked = leaks.num_asked,
+                  .least = limits.least_of_kind};
   if (leaks.num_asked == 0) return check;
   check.value = static_cast<double>(leaks.num_changed) / leaks.num_asked;
   check.limit = static_cast<double>(leaks.num_reference) / leaks.num_asked;
@@ -67,7 +67,8 @@ Result<GateLayer> run_long_layer(const GateArms& arms, const LongItems& items, c
   for (const LongItems::Kind& kind : items.kinds) {
     KVASIR_TRY(const ItemCount found,
                count_exact_answers(arms, kind.questions, fmt::format("long {}", kind.name), progress));
-    layer.checks.push_back(found.check(kind.name, limits.kept, limits.least_of_kind));
+    const GateCheck& check = layer.checks.emplace_back(found.check(kind.name, limits.kept, limits.least_of_kind));
+    layer.num_items += check.counts() ? check.num_items : 0;
   }
   KVASIR_TRY(const OpenCount declined,
              count_open_answers(arms, items.declined, items.decode,
@@ -80,7 +81,6 @@ Result<GateLayer> run_long_layer(const GateArms& arms, const LongItems& items, c
   layer.checks.push_back(leak_check(leaks, limits));
   KVASIR_TRY(GateCheck calls, call_check(arms, items, progress));
   layer.checks.push_back(std::move(calls));
-  for (const GateCheck& check : layer.checks) layer.num_items += check.counts ? check.num_items : 0;
   return layer;
 }
 

@@ -16,7 +16,8 @@ struct LongLimits {
   double kept = 0.95;      // of each kind that is found
   double declined = 1.0;   // of the requests that the reference declines
   double wrong_calls = 0.0;
-  std::int32_t least = 20;         // items that count, of the layer
+  // Found items that count, of all kinds. A secret that is kept is none: a model that says nothing keeps all.
+  std::int32_t least = 20;
   std::int32_t least_of_kind = 5;  // .. of a kind
 };
 

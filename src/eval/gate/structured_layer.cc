@@ -54,7 +54,7 @@ std::vector<GateCheck> compare(const ArmSchemas& reference, const ArmSchemas& ch
   GateCheck right = share_check("guided_right", changed.num_right, changed.num_ended, num_schemas, reference_right, 1);
   // A change after which none ends has not got them right.
   if (reference.num_ended > 0 && changed.num_ended == 0) {
-    right.counts = true;
+    right.num_items = reference.num_ended;
     right.value = 0.0;
   }
   GateCheck loops{.name = "free_loops", .num_items = num_schemas, .num_asked = num_schemas};
@@ -63,7 +63,6 @@ std::vector<GateCheck> compare(const ArmSchemas& reference, const ArmSchemas& ch
     loops.best = static_cast<double>(reference.num_loops) / num_schemas;
     loops.limit = loops.best + limits.more_loops;
   }
-  loops.counts = num_schemas > 0;
   return {right, ended.check("guided_ended", limits.ended, 1), same.check("free_same_first_error", limits.same_error, limits.least_of_kind),
           loops};
 }

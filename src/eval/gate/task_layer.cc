@@ -27,7 +27,7 @@ Result<GateLayer> run_task_layer(const GateArms& arms, const TaskItems& items, c
   }
   for (GateCheck* check : {&mean, &worst}) {
     check->num_items = check->num_asked = num_done;
-    check->counts = num_done >= std::max(limits.least_texts, 1);
+    check->least = limits.least_texts;
   }
   if (num_done > 0) {
     mean.value = sum / num_positions;
@@ -35,7 +35,7 @@ Result<GateLayer> run_task_layer(const GateArms& arms, const TaskItems& items, c
   }
   KVASIR_TRY(const ItemCount found, count_exact_answers(arms, items.distractors, "task distractors", progress));
   GateCheck kept = found.check("distractors_kept", limits.kept, limits.least_of_kind);
-  layer.num_items += kept.counts ? kept.num_items : 0;
+  layer.num_items += kept.counts() ? kept.num_items : 0;
   layer.checks = {mean, worst, std::move(kept)};
   return layer;
 }
