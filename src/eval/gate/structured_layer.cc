@@ -13,8 +13,7 @@ namespace {
 // Guided and free answers of one arm to all schemas.
 struct ArmSchemas {
   std::int32_t num_ended = 0, num_right = 0, num_loops = 0;
-  std::vector<bool> ended;  // by schema
-  std::vector<FirstError> first_errors;
+  std::vector<FirstError> first_errors;  // by schema
 };
 
 bool is_json(std::string_view text) {
@@ -27,7 +26,6 @@ Status answer_schema(GateArm& arm, const StructuredItems& items, const SchemaIte
   KVASIR_TRY(const ArmAnswer guided,
              answer_or_none(arm, {.prompt = item.prompt, .max_tokens = items.max_tokens, .schema = item.schema}));
   KVASIR_TRY(const std::string guided_text, items.decode(guided.token_ids));
-  answers.ended.push_back(guided.is_ended);
   answers.num_ended += guided.is_ended ? 1 : 0;
   const bool is_right = is_json(guided_text) && reader.is_value(guided_text);
   answers.num_right += guided.is_ended && is_right ? 1 : 0;
@@ -39,11 +37,9 @@ Status answer_schema(GateArm& arm, const StructuredItems& items, const SchemaIte
 }
 
 std::vector<GateCheck> compare(const ArmSchemas& reference, const ArmSchemas& changed, const StructuredLimits& limits) {
-  const auto num_schemas = static_cast<std::int32_t>(reference.ended.size());
-  ItemCount ended{.num_asked = num_schemas}, same{.num_asked = num_schemas};
-  for (std::size_t i = 0; i < reference.ended.size(); ++i) {
-    ended.num_counted += reference.ended[i] ? 1 : 0;
-    ended.num_kept += reference.ended[i] && changed.ended[i] ? 1 : 0;
+  const auto num_schemas = static_cast<std::int32_t>(reference.first_errors.size());
+  ItemCount same{.num_asked = num_schemas};
+  for (std::size_t i = 0; i < reference.first_errors.size(); ++i) {
     // Where the reference writes no JSON, there is nothing that a change could break.
     if (reference.first_errors[i].kind == FirstError::Kind::kNoJson) continue;
     ++same.num_counted;
@@ -57,13 +53,19 @@ std::vector<GateCheck> compare(const ArmSchemas& reference, const ArmSchemas& ch
     right.num_items = reference.num_ended;
     right.value = 0.0;
   }
+  // Some end that did not before, and others no longer: the shares are compared, not the answers.
+  GateCheck ended = share_check("guided_ended", changed.num_ended, num_schemas, num_schemas, 0.0, 1);
+  if (num_schemas > 0) {
+    ended.best = static_cast<double>(reference.num_ended) / num_schemas;
+    ended.limit = limits.ended * ended.best;
+  }
   GateCheck loops{.name = "free_loops", .num_items = num_schemas, .num_asked = num_schemas};
   if (num_schemas > 0) {
     loops.value = static_cast<double>(changed.num_loops) / num_schemas;
     loops.best = static_cast<double>(reference.num_loops) / num_schemas;
     loops.limit = loops.best + limits.more_loops;
   }
-  return {right, ended.check("guided_ended", limits.ended, 1), same.check("free_same_first_error", limits.same_error, limits.least_of_kind),
+  return {right, ended, same.check("free_same_first_error", limits.same_error, limits.least_of_kind),
           loops};
 }
 
@@ -81,7 +83,7 @@ Result<GateLayer> run_structured_layer(const GateArms& arms, const StructuredIte
   ArmSchemas reference, changed;
   for (const SchemaItem& item : items.schemas) {
     progress("structured schemas",
-             static_cast<double>(reference.ended.size()) / static_cast<double>(items.schemas.size()));
+             static_cast<double>(reference.first_errors.size()) / static_cast<double>(items.schemas.size()));
     KVASIR_CHECKED(answer_schema(arms.reference, items, item, reference));
     KVASIR_CHECKED(answer_schema(arms.changed, items, item, changed));
   }

@@ -22,7 +22,7 @@ struct SchemaItem {
 using DecodeAnswer = std::function<Result<std::string>(std::span<const TokenId> tokens)>;
 
 struct StructuredLimits {
-  double ended = 0.95;        // guided answers that end, of those that end with the reference
+  double ended = 0.95;        // guided answers that end, as a share of those that end with the reference
   double same_error = 0.8;    // free answers with the reference's first error, of those that begin with JSON there
   double more_loops = 0.02;   // of free answers, above the reference's share
   std::int32_t least = 20;         // guided answers that end with the reference
