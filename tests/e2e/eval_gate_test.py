@@ -2,10 +2,15 @@
 import json
 import pathlib
 import signal
+import sys
 import unittest
 
 from command_line import BAD_FILE, GEMMA, INTERRUPTED, LLAMA, MODELS, NO, UNMET, USAGE, CommandLineTest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from make_lora_adapter import write_adapter  # noqa: E402
+
+SIZES = {"hidden": 64, "queries": 64, "keys": 32, "wide": 64, "layers": 2}  # of the tiny model
 TEXT = b"the quick brown fox and the lazy dog in 12 stories, told anew. " * 60
 TASKS = "".join(json.dumps({"question": f"What is {i} + 1?", "answer": f"It is <<{i}+1={i + 1}>>{i + 1}.\n#### {i + 1}"}) + "\n"
                 for i in range(40)).encode()
@@ -72,6 +77,13 @@ class EvalGate(CommandLineTest):
         report = self.gate(*flags, expect=0, against=copy)
         self.assertEqual("its file", report["change"])
         self.assertEqual(0.0, self.layer(report, "basic")[1]["p2 kl"]["value"])
+
+    def test_an_adapter_is_a_change(self):
+        adapter = write_adapter(self.folder / "style", SIZES, rank=4, seed=1, spread=0.2)
+        flags = ["--layers", "basic", "--file", self.text, "--lora", adapter]
+        self.assertGreater(self.layer(self.gate(*flags, expect=NO), "basic")[1]["p2 kl"]["value"], 0.01)
+        off = self.gate(*flags, "--lora-scale", "0", expect=0)
+        self.assertEqual(0.0, self.layer(off, "basic")[1]["p2 kl"]["value"])
 
     def test_the_report_stays_in_its_folder(self):
         report = self.gate(*WHOLE, "--layers", "basic", "--file", self.text, "--report", self.folder / "new" / "report", expect=0)
