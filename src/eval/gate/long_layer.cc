@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "eval/kv_needle.h"
+
 namespace kvasir::eval {
 namespace {
 
@@ -67,7 +69,8 @@ Result<GateLayer> run_long_layer(const GateArms& arms, const LongItems& items, c
   for (const LongItems::Kind& kind : items.kinds) {
     KVASIR_TRY(const ItemCount found,
                count_exact_answers(arms, kind.questions, fmt::format("long {}", kind.name), progress));
-    const GateCheck& check = layer.checks.emplace_back(found.check(kind.name, limits.kept, limits.least_of_kind));
+    const double limit = kind.name == kRecall.suite ? limits.recall : limits.kept;
+    const GateCheck& check = layer.checks.emplace_back(found.check(kind.name, limit, limits.least_of_kind));
     layer.num_items += check.counts() ? check.num_items : 0;
   }
   KVASIR_TRY(const OpenCount declined,
