@@ -159,6 +159,7 @@ Result<kvasir::KvParams> kv_of(const kvasir_sampling& sampling) {
   if (sampling.kv_budget != nullptr) KVASIR_CHECKED(of_field(kvasir::set_kv_budget(sampling.kv_budget, kv)));
   if (sampling.kv_quality != nullptr)
     KVASIR_CHECKED(of_field(kvasir::set_kv_quality(sampling.kv_quality, kv)));
+  if (sampling.kv_max_lost_share != nullptr) kv.max_lost_share = *sampling.kv_max_lost_share;
   return kv;
 }
 

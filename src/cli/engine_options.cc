@@ -83,6 +83,10 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
           "always holds)")
       ->check(one_of({"exact", "gate", "best_effort"}))
       ->default_str("gate");
+  verb.add_option("--kv-max-lost", kv.max_lost_share,
+                  "Most of a head's attention that later tokens may be expected to pay to what is dropped, 0 to 1 (default: by "
+                  "--kv-quality, 0.02 for gate)")
+      ->check(CLI::Range(0.0, 1.0));
 }
 
 void add_kv_forecast_option(CLI::App& verb, EngineOptions& options) {

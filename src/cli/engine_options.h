@@ -59,7 +59,7 @@ struct EngineOptions {
 // The flag that bounds prompt and answer together, under the verb's own names, e.g. "--ctx".
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names);
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
-// --kv-policy, --kv-budget and --kv-quality, into `kv` as they are parsed.
+// --kv-policy, --kv-budget, --kv-quality and --kv-max-lost, into `kv` as they are parsed.
 void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_forecast_option(CLI::App& verb, EngineOptions& options);
 // --kv-disk and --kv-disk-dir.

@@ -28,6 +28,10 @@ std::optional<double> number_of(std::string_view text) {
 // the formats anyway.
 constexpr double kGateLostShare = 0.02;
 
+double most_lost_share(const KvParams& kv) {
+  return kv.max_lost_share.value_or(kv.quality == KvQuality::kGate ? kGateLostShare : 1.0);
+}
+
 // A budget of 1.5 or 30 is meant as a share.
 constexpr std::int64_t kLeastBudgetBytes = 4096;
 
@@ -110,8 +114,8 @@ Status validate(const KvParams& kv) {
   }
   if (const double share = kv.max_lost_share.value_or(0.0); !(share >= 0.0 && share <= 1.0)) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("kv_max_lost: must be at least 0 and at most 1, got {}", share),
-                      "kv_max_lost");
+                      fmt::format("kv_max_lost_share: must be at least 0 and at most 1, got {}", share),
+                      "kv_max_lost_share");
   }
   return {};
 }
@@ -128,17 +132,17 @@ std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage
   if (!is_beyond) return std::nullopt;
   const std::string kept = is_share ? fmt::format("{:.0f}% of its size in f16, the budget is {:.0f}%", 100 * usage.share(), 100 * kv.budget)
                                     : fmt::format("{}, the budget is {}", format_bytes(usage.bytes), format_bytes(allowed_bytes));
+  const std::string_view keeper = kv.max_lost_share ? "kv_max_lost_share" : "kv_quality gate";
   return fmt::format("the KV cache has {}: the last {} tokens stay as they are{}", kept, kv::kTokensPerBlock,
-                     kv.quality == KvQuality::kGate ? ", and kv_quality gate keeps what later tokens may read" : "");
+                     most_lost_share(kv) < 1.0 ? fmt::format(", and {} keeps what later tokens may read", keeper) : "");
 }
 
 kv::KvPolicySettings policy_settings(const KvParams& kv) {
   if (kv.quality == KvQuality::kExact) return {};
-  const double max_lost_share = kv.quality == KvQuality::kGate ? kGateLostShare : 1.0;
   return {.policy = kv::find_policy(kv.policy),
           .budget_share = kv.budget,
           .budget_bytes = kv.budget_bytes,
-          .max_lost_share = kv.max_lost_share.value_or(max_lost_share),
+          .max_lost_share = most_lost_share(kv),
           .seed = kv.seed,
           .only_at_tokens = kv.only_at_tokens,
           .only_cells = {kv.first_head, kv.end_head},

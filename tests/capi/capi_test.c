@@ -121,6 +121,7 @@ static void test_chat(kvasir_engine* engine, int has_template) {
 
 static void test_answers(kvasir_engine* engine) {
   static Answer answer, again;
+  const double all = 1.0;
   kvasir_sampling sampling = kvasir_default_sampling();
   const char* stop[1];
   char letter[2] = {0, 0};
@@ -153,6 +154,7 @@ static void test_answers(kvasir_engine* engine) {
   sampling.kv_policy = "ladder";
   sampling.kv_budget = "50%";
   sampling.kv_quality = "best_effort";
+  sampling.kv_max_lost_share = &all;
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
 }
 
@@ -189,6 +191,7 @@ static void test_guides(kvasir_engine* engine) {
 static void test_bad_requests(kvasir_engine* engine) {
   static Answer answer;
   const int32_t foreign = 1 << 30, first = 0;
+  const double too_much = 1.5;
   kvasir_request* request = NULL;
   kvasir_sampling sampling = kvasir_default_sampling();
   sampling.top_p = 2.0f;
@@ -214,6 +217,10 @@ static void test_bad_requests(kvasir_engine* engine) {
   sampling.kv_quality = "good";
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
   sampling.kv_quality = NULL;
+  sampling.kv_max_lost_share = &too_much;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "kv_max_lost_share: must be at least 0") == kvasir_last_error());
+  sampling.kv_max_lost_share = NULL;
   sampling.kv_policy = "none of them";
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
   EXPECT(kvasir_submit(engine, &foreign, 1, NULL, collect, &answer, &request) == KVASIR_USAGE);

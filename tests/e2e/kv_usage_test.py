@@ -4,7 +4,7 @@ import sqlite3
 import unittest
 import urllib.request
 
-from command_line import GEMMA, LLAMA, TIME_LIMIT_S, CommandLineTest
+from command_line import GEMMA, LLAMA, TIME_LIMIT_S, USAGE, CommandLineTest
 
 TEXT = "the quick brown fox and the lazy dog in 12 stories " * 4
 BUDGET = {"kv_budget": 0.3, "kv_quality": "best_effort", "temperature": 0, "ignore_eos": True}
@@ -12,9 +12,9 @@ MESSAGES = [{"role": "user", "content": TEXT}]
 
 
 class KvUsage(CommandLineTest):
-    def serve(self, model):
+    def serve(self, model, *flags):
         process = self.start("serve", model, "--port", "0", "--kv-log", "kv.db", "--access-log", "access.jsonl",
-                             "--no-prefix-cache", "--kv-type", "f16")
+                             "--no-prefix-cache", "--kv-type", "f16", *flags)
         lines = [process.stdout.readline().decode().rstrip("\n") for _ in range(3)]
         self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
         self.process = process
@@ -89,6 +89,38 @@ class KvUsage(CommandLineTest):
         lines = [json.loads(line) for line in (self.folder / "access.jsonl").read_text().splitlines()]
         self.assertEqual([line["kv"] for line in lines], [usage["kv"] for usage in said])
 
+    def test_kv_max_lost_share_bounds_what_goes_in_each_api(self):
+        self.serve(LLAMA)
+        asked = [("/v1/completions", {"prompt": TEXT, "max_tokens": 24}),
+                 ("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 24}),
+                 ("/v1/responses", {"input": TEXT, "max_output_tokens": 24}),
+                 ("/v1/messages", {"messages": MESSAGES, "max_tokens": 24}),
+                 ("/completion", {"prompt": TEXT, "n_predict": 24})]
+        shares = [1, 0.25, 0]
+        dropped = {share: [] for share in shares}
+        for share in shares:
+            for path, body in asked:
+                answer, warning = self.ask(path, **body, **BUDGET, kv_max_lost_share=share)
+                answer = json.loads(answer)
+                kv = (answer if path == "/completion" else answer["usage"])["kv"]
+                dropped[share].append(kv["dropped"])
+                if share == 0:
+                    self.assertIn("and kv_max_lost_share keeps what later tokens may read", warning)
+        self.stop()
+        with sqlite3.connect(self.folder / "kv.db") as log:
+            logged = [share for share, in log.execute("SELECT max_lost_share FROM sequences ORDER BY id")]
+        self.assertEqual(logged, [share for share in shares for _ in asked])
+        self.assertEqual(dropped[0], [0] * len(asked))
+        for all_may_go, some_may in zip(dropped[1], dropped[0.25]):
+            self.assertLess(some_may, all_may_go)
+
+    def test_what_the_server_may_lose_is_of_its_quality(self):
+        self.serve(LLAMA, "--kv-budget", "0.3", "--kv-quality", "best_effort", "--kv-max-lost", "0")
+        own = {"prompt": TEXT, "max_tokens": 24, "temperature": 0, "ignore_eos": True}
+        self.assertEqual(self.whole("/v1/completions", **own)["usage"]["kv"]["dropped"], 0)
+        kv = self.whole("/v1/completions", **own, kv_quality="best_effort")["usage"]["kv"]
+        self.assertGreater(kv["dropped"], 0)
+
     def test_without_a_budget_there_is_none_and_a_short_one_is_measured(self):
         self.serve(LLAMA)
         self.assertNotIn("kv", self.whole("/v1/completions", prompt=TEXT, max_tokens=4)["usage"])
@@ -130,6 +162,11 @@ class KvUsage(CommandLineTest):
         words = ("run", GEMMA, "--raw", "--file", prompt, "--max-tokens", "24", "--ignore-eos", "--temperature", "0")
         self.assertNotIn("kv", self.json(*words))
         answer = self.json(*words, "--kv-budget", "0.3", "--kv-quality", "best_effort", "--kv-log", "kv.db")
+        bounded = self.json(*words, "--kv-budget", "0.3", "--kv-max-lost", "0")
+        self.assertGreater(answer["kv"]["dropped"], 0)
+        self.assertEqual(bounded["kv"]["dropped"], 0)
+        refused = self.kvasir(*words, "--kv-max-lost", "2", expect=USAGE).stderr
+        self.assertRegex(refused, "^kvasir: --kv-max-lost: [^\n]*\n$")
         [(_, share, dropped, _)] = self.logged()
         self.assertAlmostEqual(answer["kv"]["share"], share, places=12)
         self.assertEqual(answer["kv"]["dropped"], dropped)

@@ -163,7 +163,7 @@ TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
   EXPECT_TRUE(unknown.starts_with("kv_policy: must be one of none, ladder, ")) << unknown;
   EXPECT_TRUE(unknown.ends_with(", got 'magic'")) << unknown;
   EXPECT_EQ(refusal({.budget = 0.5, .max_lost_share = 2.0}),
-            "kv_max_lost: must be at least 0 and at most 1, got 2");
+            "kv_max_lost_share: must be at least 0 and at most 1, got 2");
   EXPECT_EQ(refusal({"uniform", 0.0}), "kv_budget: must be above 0 and at most 1, got 0");
   EXPECT_EQ(refusal({"uniform", 1.5}), "kv_budget: must be above 0 and at most 1, got 1.5");
   EXPECT_EQ(refusal({.budget_bytes = 2}), "kv_budget: must be at least 4.00 KiB, got 2 B");

@@ -80,6 +80,8 @@ constexpr std::array kParameters = {
               }},
     Parameter{"kv_quality", shown_quality,
               [](AnswerParameters& to, const AnswerParameters& from) { to.kv.quality = from.kv.quality; }},
+    Parameter{"kv_max_lost", [](const AnswerParameters& p) { return shown(p.kv.max_lost_share); },
+              [](AnswerParameters& to, const AnswerParameters& from) { to.kv.max_lost_share = from.kv.max_lost_share; }},
 };
 
 std::string with(std::string_view text, char from, char to) {

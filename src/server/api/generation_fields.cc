@@ -373,6 +373,11 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      "what the policy may keep of their bytes in f16: a share (0.3), or bytes (\"64MiB\")",
      read_kv_budget},
     {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
+    {"kv_max_lost_share",
+     "number",
+     {0, 1},
+     "instead of `kv_quality`'s: the most of a head's attention that later tokens may be expected to pay to what is dropped",
+     read_number<&GenerationRequest::kv_max_lost_share>},
     {"response_format", "object", {}, "text, json_object, json_schema with its schema, or structural_tag", read_response_format},
 
     {"lora", "array", {}, "which adapter answers, and how much of it: objects with `id` and `scale`, as llama-server has them", read_lora},

@@ -50,7 +50,11 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
   Request wanted;
   wanted.kv = kv;
   if (request.kv_policy) wanted.kv.policy = *request.kv_policy;
-  if (request.kv_quality) wanted.kv.quality = *request.kv_quality;
+  if (request.kv_quality) {
+    wanted.kv.quality = *request.kv_quality;
+    wanted.kv.max_lost_share.reset();  // the server's is instead of the server's quality
+  }
+  if (request.kv_max_lost_share) wanted.kv.max_lost_share = request.kv_max_lost_share;
   if (request.kv_budget) {
     wanted.kv.budget = 1.0;
     wanted.kv.budget_bytes = 0;
