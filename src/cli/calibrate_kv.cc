@@ -42,7 +42,7 @@ struct CalibrateOptions {
   bool learns_forecast = false;
   std::int32_t num_forecast_windows = 16;
   bool measures_budgets = false;
-  std::int32_t num_cost_windows = 3;
+  std::int32_t num_cost_windows = 4;
 };
 
 // The forecast, and the divergence at 20% of the bytes on a text that it was not learned from.
@@ -201,7 +201,9 @@ Result<Windows> cut_in_turn(const Engine& engine, const std::vector<NamedText>& 
 
 Result<Windows> cost_windows(const CalibrateOptions& options, const Engine& engine, const std::vector<NamedText>& texts) {
   if (!options.measures_budgets) return Windows();
-  return cut_in_turn(engine, texts, eval::kForecastWindowTokens, options.num_cost_windows);
+  KVASIR_TRY(Windows windows, cut_in_turn(engine, texts, eval::kForecastWindowTokens, options.num_cost_windows));
+  if (windows.size() >= 2) return windows;
+  return make_error(ErrorKind::kUnmet, fmt::format("cost curve: the text has 1 window of {} tokens, at least 2 are needed", eval::kForecastWindowTokens), "file");
 }
 
 Result<Windows> forecast_windows(const CalibrateOptions& options, const Engine& engine, const std::vector<NamedText>& texts) {
@@ -340,7 +342,7 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
       ->capture_default_str();
   verb->add_flag("--cost-curve", options->measures_budgets,
                  "Measure what budgets from 50 to 10% cost as well, for kvasir plan, on windows of 1920 tokens");
-  verb->add_option("--cost-windows", options->num_cost_windows, "Most such windows")->transform(whole_number(1, 1000))->capture_default_str();
+  verb->add_option("--cost-windows", options->num_cost_windows, "Most such windows")->transform(whole_number(2, 1000))->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });
 }
 

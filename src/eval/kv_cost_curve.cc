@@ -10,6 +10,7 @@
 namespace kvasir::eval {
 namespace {
 
+constexpr double kDeviations = 2.0;
 constexpr double kLeastKl = 1e-9;  // so that its logarithm is one
 
 // Weighted by 1 / kl^2, so that errors are relative.
@@ -42,16 +43,31 @@ io::KvCostCurve fit_cost_curve(std::span<const KvCostSample> samples) {
   std::map<double, std::vector<KvCostSample>, std::greater<>> by_budget;
   for (const KvCostSample& sample : samples) by_budget[sample.budget].push_back(sample);
   io::KvCostCurve curve{.policy = kCostPolicy};
+  std::vector<double> log_ratios;  // means, by point
+  double squares = 0.0, freedom = 0.0;
   for (const auto& [budget, of_budget] : by_budget) {
     const auto count = static_cast<double>(of_budget.size());
-    const auto [least, greatest] = std::ranges::minmax(of_budget, {}, &KvCostSample::log_ratio);
-    io::KvCostCurve::Point point{.budget = budget, .ratio_low = std::exp(least.log_ratio), .ratio_high = std::exp(greatest.log_ratio)};
+    io::KvCostCurve::Point point{.budget = budget};
+    double log_ratio = 0.0;
     for (const KvCostSample& sample : of_budget) {
       point.planned += sample.planned / count;
       point.kl += sample.kl / count;
+      log_ratio += sample.log_ratio / count;
     }
+    for (const KvCostSample& sample : of_budget) {
+      squares += std::pow(sample.log_ratio - log_ratio, 2.0) / std::max(kLeastKl, point.kl);
+    }
+    freedom += count - 1.0;
     curve.num_windows = std::max(curve.num_windows, static_cast<std::int32_t>(of_budget.size()));
     curve.points.push_back(point);
+    log_ratios.push_back(log_ratio);
+  }
+  const double squared_deviation = freedom > 0.0 ? squares / freedom : 0.0;  // over the divergence
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    io::KvCostCurve::Point& point = curve.points[i];
+    const double of_one_more = squared_deviation * point.kl * (1.0 + 1.0 / curve.num_windows);
+    point.ratio_low = std::exp(log_ratios[i] - kDeviations * std::sqrt(of_one_more));
+    point.ratio_high = std::exp(log_ratios[i] + kDeviations * std::sqrt(of_one_more));
   }
   fit_line(samples, curve);
   return curve;

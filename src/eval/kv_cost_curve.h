@@ -27,7 +27,9 @@ struct KvCostSample {
 };
 
 // The straight line of divergence over planned cost that has the least relative errors, squared, and neither a divergence nor
-// a slope below 0. Budgets of one share are a point together. Requires: a sample.
+// a slope below 0. Budgets of one share are a point together. Its range of ratios is where a window more is expected, two
+// deviations around the windows' mean. They grow with the root of the divergence, as deviations of log-likelihoods do, and
+// are pooled over budgets, for windows are few. Of one window the range is a point. Requires: a sample.
 io::KvCostCurve fit_cost_curve(std::span<const KvCostSample> samples);
 
 // By the streaming protocol under kCostBudgets. `trials`: try_kv_plans() of the windows under these. The engine must compute

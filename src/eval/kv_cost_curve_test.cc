@@ -29,8 +29,22 @@ TEST(KvCostCurve, FindsTheLineThatThereIs) {
   EXPECT_EQ(curve.points[2].budget, 0.1);
   EXPECT_NEAR(curve.points[2].planned, 1.05, 1e-12);
   EXPECT_NEAR(curve.points[2].kl, 0.002 + 0.3 * 1.05, 1e-12);
-  EXPECT_NEAR(curve.points[2].ratio_low, std::exp(0.5 * 0.3 * 0.9), 1e-12);
-  EXPECT_NEAR(curve.points[2].ratio_high, std::exp(0.5 * 0.3 * 1.2), 1e-12);
+}
+
+TEST(KvCostCurve, RangesAreTwoPooledDeviationsOfAWindowMore) {
+  // Deviations of 0.1 and 0.3 roots of the divergence, with one degree of freedom each.
+  const std::vector<KvCostSample> samples = {{.budget = 0.3, .planned = 1.0, .kl = 0.01, .log_ratio = 0.02 + 0.01},
+                                             {.budget = 0.3, .planned = 1.0, .kl = 0.01, .log_ratio = 0.02 - 0.01},
+                                             {.budget = 0.1, .planned = 4.0, .kl = 0.04, .log_ratio = 0.05 + 0.06},
+                                             {.budget = 0.1, .planned = 4.0, .kl = 0.04, .log_ratio = 0.05 - 0.06}};
+  const io::KvCostCurve curve = fit_cost_curve(samples);
+  const double squared = (2 * 0.1 * 0.1 + 2 * 0.3 * 0.3) / 2.0;
+  const double of_window_more = std::sqrt(squared * 1.5);
+  EXPECT_NEAR(std::log(curve.points[0].ratio_high), 0.02 + 2.0 * of_window_more * 0.1, 1e-9);
+  EXPECT_NEAR(std::log(curve.points[0].ratio_low), 0.02 - 2.0 * of_window_more * 0.1, 1e-9);
+  EXPECT_NEAR(std::log(curve.points[1].ratio_high), 0.05 + 2.0 * of_window_more * 0.2, 1e-9);
+  const io::KvCostCurve of_one = fit_cost_curve(std::vector<KvCostSample>{samples[0]});
+  EXPECT_EQ(of_one.points[0].ratio_low, of_one.points[0].ratio_high);
 }
 
 TEST(KvCostCurve, HasNeitherADivergenceNorASlopeBelowNothing) {

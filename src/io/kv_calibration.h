@@ -23,7 +23,7 @@ struct KvCostCurve {
     double budget = 1.0;                       // a share of the bytes in f16
     double planned = 0.0;                      // mean cost of an act by the policy's forecast
     double kl = 0.0;                           // mean divergence from the full cache, in nats
-    double ratio_low = 1.0, ratio_high = 1.0;  // of perplexities: the least and the greatest of the windows
+    double ratio_low = 1.0, ratio_high = 1.0;  // of perplexities, where a window more is expected
   };
   std::string policy = {};
   std::int32_t num_windows = 0;
