@@ -23,8 +23,9 @@ inline CLI::Validator one_of(std::vector<std::string> names) {
     if (std::ranges::find(names, text) != names.end()) return {};
     const std::string_view nearest =
         nearest_name(text, std::vector<std::string_view>(names.begin(), names.end()));
-    return fmt::format("takes one of {}, not '{}'{}", listed, printable(text),
-                       nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+    // The list comes last: a long one may be cut off.
+    return fmt::format("'{}' is none of its values{} It takes one of {}", printable(text),
+                       nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest), listed);
   };
   return CLI::Validator(check, listed);
 }
