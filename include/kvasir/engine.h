@@ -384,7 +384,7 @@ class Engine {
   using AdapterSink = std::function<void(Result<AdapterHold>)>;
   virtual void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink);
 
-  // Lets a KV policy serve again that shadows have held back. Errors: kNotFound (it is not), kUnmet (too early).
+  // Lets a KV policy serve again that shadows have held back. Errors: kNotFound (it is not), kUsage (too early).
   virtual Status resume_kv_policy(std::string_view policy);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.

@@ -86,6 +86,7 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
   verb.add_option("--kv-max-lost", kv.max_lost_share,
                   "Most of a head's attention that later tokens may be expected to pay to what is dropped, 0 to 1 (default: by "
                   "--kv-quality, 0.02 for gate)")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0));
 }
 

@@ -136,6 +136,10 @@ class GateRun {
     const std::int32_t last = options_.first_window + options_.num_windows;
     KVASIR_TRY(auto windows, eval::cut_windows(*engine().tokenizer(), files_.text, options_.ctx_tokens, last));
     const auto num_left_out = std::min<std::ptrdiff_t>(options_.first_window, std::ssize(windows));
+    if (num_left_out == std::ssize(windows)) {
+      return make_error(ErrorKind::kUnmet, fmt::format("--windows-from {}: the text has {} windows of {} tokens", options_.first_window, windows.size(),
+                                                       options_.ctx_tokens), "windows-from");
+    }
     windows.erase(windows.begin(), windows.begin() + num_left_out);
     eval::BasicItems items{.windows = std::move(windows), .has_policy = options_.names_kv,
                            .should_save_bytes = options_.names_kv && is_lossy()};

@@ -182,6 +182,7 @@ void add_eval_kv_regret(CLI::App& eval, Context& context) {
   verb->add_option("--policy", options->policy, "Whose forecast plans")->check(one_of({"ladder-priced", "ladder-learned"}))->capture_default_str();
   verb->add_option("--budgets", options->budgets, "Shares of the bytes of an f16 cache, with commas")
       ->delimiter(',')
+      ->check(finite_number())
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")->transform(whole_number(1, 10000))->capture_default_str();

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "cli/number_range.h"
 #include "cli/one_of.h"
+#include "engine/kv_params.h"
 #include "engine/same_tokens.h"
 #include "io/model_fingerprint.h"
 #include "quality/shadowed_engine.h"
@@ -52,6 +54,7 @@ void add_shadow_options(CLI::App& verb, ShadowOptions& options) {
   verb.add_option("--kv-shadow", options.share,
                   "Share of requests, 0 to 1, whose answers are scored again without a KV policy: a policy that breaks its promise is "
                   "held back (0: none)")
+      ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   verb.add_option_function<double>(
@@ -61,6 +64,7 @@ void add_shadow_options(CLI::App& verb, ShadowOptions& options) {
             options.gate.promised_kl_best_effort = std::min(0.5, 5 * kl);
           },
           "Promised divergence from the exact answers, nats a token, at kv_quality gate; five times it at best_effort")
+      ->check(finite_number())
       ->check(CLI::Range(1e-5, 0.5))
       ->default_str("0.01");
   verb.add_flag("--kv-auto-resume", options.gate.resumes_by_itself,
@@ -77,6 +81,9 @@ Status set_shadows(ShadowOptions& options, const KvParams& kv, std::size_t num_m
   }
   if (options.canary == kv.policy) {
     return make_error(ErrorKind::kUsage, fmt::format("--kv-canary: {} serves already (--kv-policy)", kv.policy), "kv-canary");
+  }
+  if (!options.canary.empty() && !is_compressed(kv)) {
+    return make_error(ErrorKind::kUsage, "--kv-canary: it needs a policy whose place it takes, so --kv-policy and --kv-budget below 1", "kv-canary");
   }
   options.gate.champion = kv.policy;
   options.gate.canary = options.canary;
@@ -104,7 +111,13 @@ Result<std::unique_ptr<Engine>> with_shadows(std::unique_ptr<Engine> engine, con
   if (!options.against.empty()) {
     KVASIR_TRY(const std::string path, store::resolve_model(options.against));
     logger.info("{}: loading, to score answers", printable_line(options.against));
-    KVASIR_TRY(exact, Engine::load(config_of_scorer(config, engine->model_info(), path)));
+    auto loaded = Engine::load(config_of_scorer(config, engine->model_info(), path));
+    if (!loaded) return make_error(loaded.error().kind, fmt::format("shadow-against: {}", loaded.error().message), "shadow-against");
+    exact = *std::move(loaded);
+    if (exact->tokenizer() == nullptr || engine->tokenizer() == nullptr) {
+      return make_error(ErrorKind::kUsage, "shadow-against: one of the two models has no tokenizer, so nobody knows whether their tokens are the same",
+                        "shadow-against");
+    }
     KVASIR_CHECKED(check_same_tokens("shadow-against", exact->tokenizer(), engine->tokenizer()));
   }
   quality::GateConfig gate = options.gate;

@@ -47,7 +47,7 @@ Status Engine::unload_adapter(std::string_view name) {
 void Engine::prepare_adapter(std::string_view, std::stop_token, AdapterSink sink) { sink(AdapterHold()); }
 
 Status Engine::resume_kv_policy(std::string_view policy) {
-  return make_error(ErrorKind::kNotFound, fmt::format("policy: {} is not held back", printable(policy)), "policy");
+  return make_error(ErrorKind::kNotFound, fmt::format("policy: {} is not held back, for answers are not scored (--kv-shadow)", printable(policy)), "policy");
 }
 
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {

@@ -121,7 +121,7 @@ Status validate(const KvParams& kv) {
 }
 
 bool is_compressed(const KvParams& kv) {
-  return kv.budget < 1.0 || kv.budget_bytes > 0 || kv.only_at_tokens > 0 || kv::format_named(kv.policy);
+  return kv.only_at_tokens > 0 || policy_settings(kv).is_lossy();
 }
 
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
@@ -132,6 +132,9 @@ std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage
   if (!is_beyond) return std::nullopt;
   const std::string kept = is_share ? fmt::format("{:.0f}% of its size in f16, the budget is {:.0f}%", 100 * usage.share(), 100 * kv.budget)
                                     : fmt::format("{}, the budget is {}", format_bytes(usage.bytes), format_bytes(allowed_bytes));
+  if (const kv::KvPolicy* policy = kv::find_policy(kv.policy); policy != nullptr && !policy->has_budget()) {
+    return fmt::format("the KV cache has {}: {} keeps its own bytes, whatever the budget is", kept, kv.policy);
+  }
   const std::string_view keeper = kv.max_lost_share ? "kv_max_lost_share" : "kv_quality gate";
   return fmt::format("the KV cache has {}: the last {} tokens stay as they are{}", kept, kv::kTokensPerBlock,
                      most_lost_share(kv) < 1.0 ? fmt::format(", and {} keeps what later tokens may read", keeper) : "");

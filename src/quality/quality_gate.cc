@@ -61,6 +61,10 @@ std::optional<std::string> QualityGate::advance_canary(const KvParams& served, c
 std::optional<std::string> QualityGate::judge(const KvParams& served, const ShadowScore& score) {
   Row& row = row_of(served);
   ShadowStats& stats = row.stats;
+  if (score.kl == 0.0 && !is_exact(served)) {  // nothing had become lossy yet
+    ++stats.num_unknown;
+    return std::nullopt;
+  }
   const auto bucket = std::ranges::lower_bound(kShadowKlBounds, score.kl) - kShadowKlBounds.begin();
   ++stats.by_kl[static_cast<std::size_t>(bucket)];
   ++stats.num_scored;
@@ -77,12 +81,15 @@ std::optional<std::string> QualityGate::judge(const KvParams& served, const Shad
   if (row.evidence.evidence() < kEvidenceOfBreach || is_held_back(stats.policy)) {
     return score.kl <= stats.promised_kl ? resume_if_due() : std::nullopt;
   }
-  ++stats.num_held_back;
   if (stats.policy == canary_.policy()) canary_.stop();
-  clean_since_[stats.policy] = 0;
   const std::string finding = fmt::format("{} answers diverge by {:.4f} nats a token in the mean, {:.4f} is promised", row.evidence.count(),
                                           stats.kl_sum / static_cast<double>(stats.num_scored), stats.promised_kl);
-  if (is_exact(served)) return fmt::format("kv-shadow: the model itself, beside the one that scores: {}", finding);
+  if (is_exact(served)) {
+    row.evidence = EProcess(stats.promised_kl);
+    return fmt::format("kv-shadow: the model itself, beside the one that scores: {}", finding);
+  }
+  ++stats.num_held_back;
+  clean_since_[stats.policy] = 0;
   KvParams next = served;
   next.policy = kUntrained;
   const bool is_last = is_held_back(next.policy) || is_exact(next);
@@ -116,7 +123,7 @@ Status QualityGate::resume(std::string_view policy) {
   const auto held = clean_since_.find(std::string(policy));
   if (held == clean_since_.end()) return make_error(ErrorKind::kNotFound, fmt::format("policy: {} is not held back", policy), "policy");
   if (held->second < kShadowsToResume) {
-    return make_error(ErrorKind::kUnmet,
+    return make_error(ErrorKind::kUsage,
                       fmt::format("policy: {} needs {} clean shadows before it serves again, there were {}", policy, kShadowsToResume, held->second), "policy");
   }
   restart(held->first);

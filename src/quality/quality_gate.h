@@ -35,12 +35,13 @@ class QualityGate {
  public:
   explicit QualityGate(const GateConfig& config) : config_(config), canary_(config.champion, config.canary) {}
 
-  // What serves a tenant's request that asks for `asked`. Counts it where the policy is held back.
+  // What serves a tenant's request that asks for `asked`. Counts it where the policy is held back. An answer on which no policy
+  // has acted yet is unknown.
   KvParams treatment_of(KvParams asked, std::string_view tenant = {});
   // An answer under this treatment was scored. A line for the log when something has just changed, or is wrong.
   std::optional<std::string> note(const KvParams& served, const ShadowScore& score, const ServedCost& cost = {});
   void note_unknown(const KvParams& served);
-  // Errors: kNotFound (no such policy is held back), kUnmet (too few clean shadows since).
+  // Errors: kNotFound (no such policy is held back), kUsage (too few clean shadows since).
   Status resume(std::string_view policy);
 
   std::vector<ShadowStats> stats() const;

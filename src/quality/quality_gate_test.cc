@@ -71,12 +71,19 @@ TEST(QualityGate, ComesBackAfterCleanShadowsAndAWord) {
   EXPECT_EQ(gate.resume("ladder").error().kind, ErrorKind::kNotFound);
   break_it(gate, lossy("ladder-learned"));
   for (int i = 0; i < 499; ++i) gate.note(lossy("ladder"), kGood);
-  EXPECT_EQ(gate.resume("ladder-learned").error().kind, ErrorKind::kUnmet);
+  EXPECT_EQ(gate.resume("ladder-learned").error().kind, ErrorKind::kUsage);
   gate.note(lossy("ladder"), kGood);
   EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder") << "nobody has said so";
   EXPECT_TRUE(gate.resume("ladder-learned"));
   EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
   EXPECT_GT(break_it(gate, lossy("ladder-learned")), 1) << "it starts with a clean sheet";
+}
+
+TEST(QualityGate, AnswersOnWhichNoPolicyActedAreUnknown) {
+  QualityGate gate({.resumes_by_itself = true});
+  break_it(gate, lossy("ladder-learned"));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(gate.note(lossy("ladder"), {.kl = 0.0, .num_tokens = 1, .num_agreed = 1}));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder");
 }
 
 TEST(QualityGate, ComesBackByItselfWhereItMay) {
@@ -111,6 +118,7 @@ TEST(QualityGate, BesideAnotherModelAnswersWithoutAPolicyHaveAPromiseToo) {
   QualityGate gate({.is_against_another = true});
   EXPECT_FALSE(gate.note({}, {.kl = 0.004, .num_tokens = 3, .num_agreed = 3})) << "it is no alarm";
   EXPECT_GT(break_it(gate, {}), 0);
+  EXPECT_EQ(gate.stats()[0].state, KvPolicyState::kServing) << "nothing is held back for it";
   EXPECT_TRUE(is_exact(gate.treatment_of({})));
   EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
 }

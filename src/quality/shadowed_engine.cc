@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kLook = 20ms;           // between two looks whether others wait
 constexpr auto kLongestWait = 60s;     // for a time when nobody does
+constexpr auto kUndisturbed = 500ms;    // then it gives its place to others that have waited so long
+constexpr double kLongWaitMs = 250.0;
 constexpr auto kLongestScoring = 10min;
 
 kv::SipKey key_of(std::uint64_t seed) {
@@ -61,15 +63,18 @@ Result<std::vector<RequestId>> ShadowedEngine::submit_some(std::vector<Submissio
 
 void ShadowedEngine::prepare(Submission& submission) {
   Request& request = submission.request;
+  const std::uint64_t number = ++num_requests_;
+  const std::string place = request.tenant.empty() ? std::to_string(number) : request.tenant;  // nobody is asked for a key
   bool is_downgraded = false;
   {
     const std::scoped_lock lock(mutex_);
     const std::int64_t num_before = gate_.num_downgraded();
-    KvParams treatment = gate_.treatment_of(request.kv, request.tenant);
+    KvParams treatment = gate_.treatment_of(request.kv, place);
     is_downgraded = gate_.num_downgraded() > num_before;
     request.kv = std::move(treatment);
   }
-  if (sampler_.is_shadow(++num_requests_) && can_be_shadow(request)) return watch(submission, is_downgraded);
+  const bool can_be_scored = can_be_shadow(request) && (exact_ == nullptr || request.adapter.empty());
+  if (can_be_scored && sampler_.is_shadow(number)) return watch(submission, is_downgraded);
   if (!is_downgraded) return;
   submission.sink = [sink = std::move(submission.sink)](RequestOutput output) {
     output.usage.kv.is_downgraded = true;
@@ -114,7 +119,9 @@ void ShadowedEngine::finish_scoring() {
 }
 
 void ShadowedEngine::score(const ServedAnswer& answer, const std::stop_token& stop) {
-  const auto exact = read_again(answer, stop);
+  const auto last = std::chrono::steady_clock::now() + kLongestWait;
+  auto exact = read_again(answer, stop);
+  while (!exact && exact.error().kind == ErrorKind::kCancelled && std::chrono::steady_clock::now() < last) exact = read_again(answer, stop);
   const auto score = exact ? score_shadow(answer.logprobs, *exact) : std::unexpected(exact.error());
   std::optional<std::string> news;
   {
@@ -134,7 +141,14 @@ bool ShadowedEngine::wait_for_idle(const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-// The distribution of each of the answer's tokens.
+// Among them may be its own request, where seats are full.
+bool ShadowedEngine::others_wait() const {
+  if (exact_ != nullptr) return false;
+  const EngineStats stats = engine_->stats();
+  return stats.num_waiting > 0 && stats.oldest_waiting_ms > kLongWaitMs;
+}
+
+// The distribution of each of the answer's tokens. Error: kCancelled where others came in between.
 Result<std::vector<PositionLogprobs>> ShadowedEngine::read_again(const ServedAnswer& answer, const std::stop_token& stop) {
   const auto unknown = [] { return make_error(ErrorKind::kUnavailable, "shadow: there was no time to score it"); };
   if (!wait_for_idle(stop)) return unknown();
@@ -143,11 +157,15 @@ Result<std::vector<PositionLogprobs>> ShadowedEngine::read_again(const ServedAns
   KVASIR_TRY(const RequestId id, scorer().submit(scoring_request(answer), [result](RequestOutput output) {
     if (output.request_finished) result->set_value(std::move(output));
   }));
-  const auto last = std::chrono::steady_clock::now() + kLongestScoring;
+  const auto begin = std::chrono::steady_clock::now();
   while (ended.wait_for(kLook) != std::future_status::ready) {
-    if (!stop.stop_requested() && std::chrono::steady_clock::now() < last) continue;
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_over = stop.stop_requested() || now > begin + kLongestScoring;
+    const bool gives_way = now > begin + kUndisturbed && others_wait();
+    if (!is_over && !gives_way) continue;
     scorer().cancel(id);
-    return unknown();
+    if (is_over) return unknown();
+    return make_error(ErrorKind::kCancelled, "shadow: it has given its place to others");
   }
   try {
     RequestOutput output = ended.get();

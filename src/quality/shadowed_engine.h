@@ -69,6 +69,7 @@ class ShadowedEngine final : public Engine {
   void enqueue(ServedAnswer answer);
   void score_all(const std::stop_token& stop);
   void score(const ServedAnswer& answer, const std::stop_token& stop);
+  bool others_wait() const;
   bool wait_for_idle(const std::stop_token& stop);
   Result<std::vector<PositionLogprobs>> read_again(const ServedAnswer& answer, const std::stop_token& stop);
   Engine& scorer() { return exact_ != nullptr ? *exact_ : *engine_; }

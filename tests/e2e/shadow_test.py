@@ -5,7 +5,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from command_line import GEMMA, LLAMA, TIME_LIMIT_S, USAGE, CommandLineTest
+from command_line import GEMMA, LLAMA, NO_TOKENIZER, TIME_LIMIT_S, USAGE, CommandLineTest
 
 TEXT = "the quick brown fox and the lazy dog in 12 stories "
 COARSE = {"kv_policy": "window", "kv_budget": 0.1, "kv_quality": "best_effort"}
@@ -81,6 +81,13 @@ class Shadows(CommandLineTest):
         row = self.policies(1)["none"]
         self.assertEqual((row["quality"], row["promised_kl"], row["mean_kl"]), ("gate", 0.01, 0))
 
+    def test_a_policy_of_one_format_is_one(self):
+        """It is lossy whatever the budget is: beams refuse it, and shadows know it."""
+        self.serve(LLAMA, "--kv-shadow", "1")
+        code, says = self.status("/v1/completions", {"prompt": "hello", "max_tokens": 3, "use_beam_search": True, "n": 2, "kv_policy": "kivi-4"})
+        self.assertEqual(code, 400)
+        self.assertIn("use_beam_search", says)
+
     def test_without_shadows_nothing_is_listed(self):
         self.serve(LLAMA)
         self.complete(1, **COARSE)
@@ -92,7 +99,12 @@ class Shadows(CommandLineTest):
         self.refusal(USAGE, "serve", LLAMA, "--shadow-against", LLAMA, says="--shadow-against: it needs --kv-shadow")
         self.refusal(USAGE, "serve", LLAMA, "--kv-canary", "uniform", says="--kv-canary: it needs --kv-shadow")
         self.refusal(USAGE, "serve", LLAMA, "--kv-shadow", "1", "--kv-canary", "ladder", says="--kv-canary: ladder serves already")
+        self.refusal(USAGE, "serve", LLAMA, "--kv-shadow", "1", "--kv-canary", "window", says="--kv-canary: it needs a policy")
         self.refusal(USAGE, "serve", LLAMA, "--kv-shadow", "2", says="--kv-shadow")
+        for flag in "--kv-shadow", "--kv-shadow-kl", "--kv-max-lost":
+            self.refusal(USAGE, "serve", LLAMA, flag, "nan", says=flag)
+        done = self.kvasir("serve", LLAMA, "--kv-shadow", "1", "--shadow-against", NO_TOKENIZER, expect=USAGE)
+        self.assertIn("kvasir: shadow-against: one of the two models has no tokenizer", done.stderr)
         self.refusal(USAGE, "serve", LLAMA, GEMMA, "--kv-shadow", "1", "--shadow-against", LLAMA, says="it goes with one model, 2 are served")
 
 

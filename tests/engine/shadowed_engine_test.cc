@@ -120,7 +120,7 @@ TEST_P(Shadows, ABadPolicyIsHeldBackAndTheRequestBehindTheBreachIsServedByTheNex
   EXPECT_TRUE(after[0].usage.kv.is_downgraded);
   EXPECT_EQ(stats_of(*engine_, "window").num_scored, stats.num_scored);
   EXPECT_EQ(stats_of(*engine_, "ladder").num_scored, 1);
-  EXPECT_EQ(engine_->resume_kv_policy("window").error().kind, ErrorKind::kUnmet);
+  EXPECT_EQ(engine_->resume_kv_policy("window").error().kind, ErrorKind::kUsage);
 }
 
 TEST_P(Shadows, AnotherModelMayBeTheExactOne) {
