@@ -14,7 +14,7 @@ inline constexpr std::array<double, 11> kShadowKlBounds = {0.0, 1e-4, 1e-3, 2.5e
 
 enum class KvPolicyState : std::uint8_t { kServing, kHeldBack };
 
-// Of one KV policy at one quality. Exact answers have a row of their own, with no policy.
+// The counts of one KV policy at one quality. Exact answers have a row of their own, with no policy.
 struct ShadowStats {
   std::string policy;  // as KvParams::policy
   KvQuality quality = KvQuality::kGate;

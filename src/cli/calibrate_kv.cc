@@ -82,24 +82,8 @@ void write_forecast(JsonWriter& json, const ForecastResult& forecast) {
 }
 
 void write_curve(JsonWriter& json, const io::KvCostCurve& curve) {
-  json.key("cost_curve")
-      .begin_object()
-      .member("policy", curve.policy)
-      .member("windows", curve.num_windows)
-      .member("least_kl", curve.least_kl)
-      .member("kl_per_cost", curve.kl_per_cost)
-      .key("points")
-      .begin_array();
-  for (const io::KvCostCurve::Point& point : curve.points) {
-    json.begin_object()
-        .member("budget", point.budget)
-        .member("planned", point.planned)
-        .member("kl", point.kl)
-        .member("ratio_low", point.ratio_low)
-        .member("ratio_high", point.ratio_high)
-        .end_object();
-  }
-  json.end_array().end_object();
+  json.key("cost_curve");
+  io::write_cost_curve(json, curve);
 }
 
 void print_curve(const io::KvCostCurve& curve) {
@@ -214,7 +198,7 @@ Result<Windows> forecast_windows(const CalibrateOptions& options, const Engine& 
   return make_error(ErrorKind::kUnmet, fmt::format("forecast: the text has 1 window of {} tokens, at least 2 are needed", eval::kForecastWindowTokens), "file");
 }
 
-// Of an engine for windows of kForecastWindowTokens.
+// The engine takes windows of kForecastWindowTokens.
 Result<EngineConfig> config_of_long_windows(const GlobalOptions& globals, const std::string& model) {
   const EngineOptions engine = {.ctx_tokens = eval::kForecastWindowTokens + eval::kKvStepTokens,
                                 .max_num_seqs = 1,

@@ -189,7 +189,7 @@ class GateRun {
                     sessions_.changed_engine().model_info().max_model_len_tokens);
   }
   bool is_lossy() const {
-    return !options_.names_kv || (options_.kv.quality != KvQuality::kExact && is_compressed(options_.kv));
+    return !options_.names_kv || is_compressed(options_.kv);
   }
 
   Result<int> report() {
@@ -258,7 +258,7 @@ void add_eval_gate(CLI::App& eval, Context& context) {
   add_weight_options(*verb, options->engine);
   add_gate_sizes(*verb, *options);
   on_chosen(*verb, context, [options, verb, &context]() -> Result<int> {
-    for (const char* name : {"--kv-policy", "--kv-budget", "--kv-quality"}) {
+    for (const char* name : {"--kv-policy", "--kv-budget", "--kv-quality", "--kv-max-lost"}) {
       options->names_kv = options->names_kv || verb->get_option(name)->count() > 0;
     }
     KVASIR_TRY(GateFiles files, read_gate_files(*options));  // a pipe may let it wait: signals end it

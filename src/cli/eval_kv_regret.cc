@@ -43,7 +43,7 @@ struct Window {
   std::vector<eval::KvPlanTrial> trials;
 };
 
-// Of the known acts under a budget that cost something.
+// The known acts under a budget that cost something, summed up.
 struct RegretSummary {
   double budget = 1.0;
   std::int64_t num_acts = 0, num_bounded = 0, num_bounded_with_slack = 0;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/same_tokens.h"
 #include "store/model_store.h"
 #include "text/tokenizer.h"
 
@@ -18,6 +19,7 @@ std::string kv_words(const KvParams& kv) {
   if (kv.quality == KvQuality::kExact) return "--kv-quality exact";
   std::string words = fmt::format("--kv-policy {}", kv.policy);
   words += kv.budget_bytes > 0 ? fmt::format(" --kv-budget {}", kv.budget_bytes) : fmt::format(" --kv-budget {:g}", kv.budget);
+  if (kv.max_lost_share) words += fmt::format(" --kv-max-lost {:g}", *kv.max_lost_share);
   return kv.quality == KvQuality::kBestEffort ? words + " --kv-quality best_effort" : words;
 }
 
@@ -30,7 +32,7 @@ Result<bool> is_same_model(const GateOptions& options) {
   return std::filesystem::equivalent(model, reference, none);
 }
 
-// What differs, in words; exactly one thing may.
+// The one difference in words. Error (kUsage): there is none, or several.
 Result<std::string> the_change(const GateOptions& options, bool is_same) {
   std::vector<std::string> changes;
   if (options.names_kv) changes.push_back(kv_words(options.kv));
@@ -48,12 +50,9 @@ Result<std::string> the_change(const GateOptions& options, bool is_same) {
   return make_error(ErrorKind::kUsage, fmt::format("the gate measures one change at a time, not {}", fmt::join(changes, " and ")));
 }
 
-Status check_same_tokens(const Engine& a, const Engine& b) {
-  const text::Tokenizer &one = *a.tokenizer(), &other = *b.tokenizer();
-  const TokenId num_tokens = one.vocab().num_tokens();
-  bool are_same = num_tokens == other.vocab().num_tokens() && a.model_info().vocab_size == b.model_info().vocab_size;
-  for (TokenId id = 0; are_same && id < num_tokens; ++id) are_same = one.decode_token(id) == other.decode_token(id);
-  if (are_same) return {};
+Status check_comparable(const Engine& a, const Engine& b) {
+  const bool are_as_many = a.tokenizer()->vocab().num_tokens() == b.tokenizer()->vocab().num_tokens() && a.model_info().vocab_size == b.model_info().vocab_size;
+  if (are_as_many && kvasir::check_same_tokens("--against", a.tokenizer(), b.tokenizer())) return {};
   return make_error(ErrorKind::kUnmet, "--against: the models have other tokens, so their answers cannot be compared", "against");
 }
 
@@ -74,7 +73,7 @@ Result<GateSessions> open_gate_sessions(const GateOptions& options, const Global
   reference_options.fast = false;
   KVASIR_TRY(EngineConfig reference, make_engine_config(reference_options, globals));
   KVASIR_TRY(sessions.reference, open_text_session(is_same ? options.model : options.against, std::move(reference), globals, &signals));
-  KVASIR_CHECKED(check_same_tokens(sessions.changed_engine(), sessions.reference_engine()));
+  KVASIR_CHECKED(check_comparable(sessions.changed_engine(), sessions.reference_engine()));
   return sessions;
 }
 

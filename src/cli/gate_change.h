@@ -19,7 +19,7 @@ struct GateOptions {
   std::string report;                // folder; empty: none
   std::vector<std::string> layers = {"basic", "task", "structured", "long"};
   KvParams kv;
-  bool names_kv = false;  // one of --kv-policy, --kv-budget and --kv-quality was given
+  bool names_kv = false;  // one of the flags of the KV policy was given
   std::int32_t ctx_tokens = 2048;
   std::int32_t num_windows = 8, first_window = 0;
   std::int32_t num_tasks = 64, num_schemas = 200, num_questions = 24, num_depths = 11;

@@ -8,7 +8,7 @@
 
 namespace kvasir::cli {
 
-// Who was compared.
+// The two that were compared.
 struct GateSubject {
   std::string model, reference;
   std::string change;  // in words, such as "--kv-policy ladder --kv-budget 0.3"

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/text_file.h"
 
@@ -98,9 +97,10 @@ Status read_cost_curve(const std::string& path, const simdjson::dom::element& js
   return {};
 }
 
+}  // namespace
+
 void write_cost_curve(JsonWriter& json, const KvCostCurve& curve) {
-  json.key(kCurveKey)
-      .begin_object()
+  json.begin_object()
       .member("policy", curve.policy)
       .member("windows", curve.num_windows)
       .member("least_kl", curve.least_kl)
@@ -114,8 +114,6 @@ void write_cost_curve(JsonWriter& json, const KvCostCurve& curve) {
   }
   json.end_array().end_object();
 }
-
-}  // namespace
 
 std::string kv_calibration_path(const std::string& model_path) { return model_path + ".kv.json"; }
 
@@ -187,7 +185,7 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
     }
     json.end_object();
   }
-  if (!calibration.cost_curve.points.empty()) write_cost_curve(json, calibration.cost_curve);
+  if (!calibration.cost_curve.points.empty()) write_cost_curve(json.key(kCurveKey), calibration.cost_curve);
   json.end_object();
   text += '\n';
   return replace_text_file(path, text);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "kvasir/result.h"
 
 namespace kvasir::io {
@@ -50,6 +51,8 @@ std::string kv_calibration_path(const std::string& model_path);
 Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path);
 // A calibration that has a forecast. Error (kBadFile) naming the file: there is none, or it has no forecast.
 Result<KvCalibration> read_kv_forecast(const std::string& path);
+// Its members as an object: {policy, windows, least_kl, kl_per_cost, points: [{budget, planned, kl, ratio_low, ratio_high}]}.
+void write_cost_curve(JsonWriter& json, const KvCostCurve& curve);
 // Replaces what was there. Error: kMachine.
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration);
 

@@ -1,10 +1,9 @@
 #include "quality/canary.h"
 
-#include <cmath>
 #include <span>
 #include <utility>
 
-#include "kv/blocks/siphash.h"
+#include "quality/hashed_place.h"
 
 namespace kvasir::quality {
 namespace {
@@ -13,18 +12,14 @@ namespace {
 constexpr double kMostKl = 1.25, kMostTime = 1.25, kMostPreemptions = 1.5;
 constexpr double kPreemptionsThatCount = 0.05;  // a request
 
-// In [0, 1), the same in each process.
-double place_of(std::string_view tenant) {
-  const std::uint64_t hash = kv::SipHash({.k0 = 1, .k1 = 2}).digest(std::as_bytes(std::span(tenant)));
-  return std::ldexp(static_cast<double>(hash >> 11), -53);
-}
+constexpr kv::SipKey kKey = {.k0 = 1, .k1 = 2};  // the same in each process, so that a tenant keeps its place
 
 }  // namespace
 
 Canary::Canary(std::string champion, std::string policy) : champion_(std::move(champion)), policy_(std::move(policy)) {}
 
 std::string_view Canary::policy_for(std::string_view asked, std::string_view tenant) const {
-  return exists() && asked == champion_ && place_of(tenant) < share() ? std::string_view(policy_) : asked;
+  return exists() && asked == champion_ && hashed_place(kKey, std::as_bytes(std::span(tenant))) < share() ? std::string_view(policy_) : asked;
 }
 
 bool Canary::is_worse() const {

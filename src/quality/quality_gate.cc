@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/kv_params.h"
 
@@ -19,14 +20,13 @@ bool is_exact(const KvParams& kv) { return !policy_settings(kv).is_lossy(); }
 
 bool QualityGate::is_held_back(const std::string& policy) const { return clean_since_.contains(policy); }
 
-KvParams QualityGate::treatment_of(KvParams asked, std::string_view tenant) {
+QualityGate::Treatment QualityGate::treatment_of(KvParams asked, std::string_view tenant) {
   if (!is_exact(asked) && !is_held_back(canary_.policy())) asked.policy = canary_.policy_for(asked.policy, tenant);
-  if (is_exact(asked) || !is_held_back(asked.policy)) return asked;
+  if (is_exact(asked) || !is_held_back(asked.policy)) return {std::move(asked)};
   ++row_of(asked).stats.num_downgraded;
-  ++num_downgraded_;
   KvParams other = asked;
   other.policy = kUntrained;
-  return is_held_back(other.policy) || is_exact(other) ? exact() : other;
+  return {is_held_back(other.policy) || is_exact(other) ? exact() : std::move(other), true};
 }
 
 QualityGate::Row& QualityGate::row_of(const KvParams& kv) {

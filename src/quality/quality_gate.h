@@ -35,17 +35,19 @@ class QualityGate {
  public:
   explicit QualityGate(const GateConfig& config) : config_(config), canary_(config.champion, config.canary) {}
 
-  // What serves a tenant's request that asks for `asked`. Counts it where the policy is held back. An answer on which no policy
-  // has acted yet is unknown.
-  KvParams treatment_of(KvParams asked, std::string_view tenant = {});
-  // An answer under this treatment was scored. A line for the log when something has just changed, or is wrong.
+  struct Treatment {
+    KvParams kv;
+    bool is_downgraded = false;  // the policy is held back
+  };
+  // What serves a tenant's request that asks for `asked`. Counts it where it is downgraded.
+  Treatment treatment_of(KvParams asked, std::string_view tenant = {});
+  // An answer under this treatment was scored. One on which no policy has acted yet is unknown. A line for the log when something has just changed, or is wrong.
   std::optional<std::string> note(const KvParams& served, const ShadowScore& score, const ServedCost& cost = {});
   void note_unknown(const KvParams& served);
   // Errors: kNotFound (no such policy is held back), kUsage (too few clean shadows since).
   Status resume(std::string_view policy);
 
   std::vector<ShadowStats> stats() const;
-  std::int64_t num_downgraded() const { return num_downgraded_; }
 
   static constexpr double kEvidenceOfBreach = 1000.0;
   static constexpr std::int64_t kShadowsToResume = 500;
@@ -67,7 +69,6 @@ class QualityGate {
   GateConfig config_;
   Canary canary_;
   std::map<Key, Row> rows_;
-  std::int64_t num_downgraded_ = 0;
   std::map<std::string, std::int64_t> clean_since_;  // by policy that is held back
 };
 

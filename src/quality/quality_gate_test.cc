@@ -23,8 +23,8 @@ int break_it(QualityGate& gate, const KvParams& kv) {
 TEST(QualityGate, AskedTreatmentsServeWhileTheyKeepTheirPromise) {
   QualityGate gate({});
   for (int i = 0; i < 2000; ++i) EXPECT_FALSE(gate.note(lossy("ladder-learned"), kGood));
-  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
-  EXPECT_EQ(gate.treatment_of({}).policy, "ladder");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).kv.policy, "ladder-learned");
+  EXPECT_EQ(gate.treatment_of({}).kv.policy, "ladder");
   ASSERT_EQ(gate.stats().size(), 1u);
   EXPECT_EQ(gate.stats()[0].num_scored, 2000);
   EXPECT_EQ(gate.stats()[0].state, KvPolicyState::kServing);
@@ -33,13 +33,13 @@ TEST(QualityGate, AskedTreatmentsServeWhileTheyKeepTheirPromise) {
 TEST(QualityGate, TheRequestBehindABreachIsServedByTheNextBest) {
   QualityGate gate({});
   EXPECT_GT(break_it(gate, lossy("ladder-learned")), 0);
-  KvParams served = gate.treatment_of(lossy("ladder-learned"));
+  KvParams served = gate.treatment_of(lossy("ladder-learned")).kv;
   EXPECT_EQ(served.policy, "ladder");
   EXPECT_EQ(served.budget, 0.2);
-  EXPECT_EQ(gate.treatment_of(lossy("snapkv")).policy, "snapkv") << "others go on";
+  EXPECT_EQ(gate.treatment_of(lossy("snapkv")).kv.policy, "snapkv") << "others go on";
   EXPECT_GT(break_it(gate, lossy("ladder")), 0);
-  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder-learned"))));
-  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder"))));
+  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder-learned")).kv));
+  EXPECT_TRUE(is_exact(gate.treatment_of(lossy("ladder")).kv));
   const std::vector<ShadowStats> stats = gate.stats();
   EXPECT_EQ(stats[0].policy, "ladder");
   EXPECT_EQ(stats[0].state, KvPolicyState::kHeldBack);
@@ -58,7 +58,7 @@ TEST(QualityGate, EachQualityHasAPromiseOfItsOwn) {
 TEST(QualityGate, UnknownIsNeitherGoodNorBad) {
   QualityGate gate({});
   for (int i = 0; i < 1000; ++i) gate.note_unknown(lossy("ladder"));
-  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).kv.policy, "ladder");
   EXPECT_EQ(gate.stats()[0].num_unknown, 1000);
   EXPECT_EQ(gate.stats()[0].num_scored, 0);
   break_it(gate, lossy("ladder"));
@@ -73,9 +73,9 @@ TEST(QualityGate, ComesBackAfterCleanShadowsAndAWord) {
   for (int i = 0; i < 499; ++i) gate.note(lossy("ladder"), kGood);
   EXPECT_EQ(gate.resume("ladder-learned").error().kind, ErrorKind::kUsage);
   gate.note(lossy("ladder"), kGood);
-  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder") << "nobody has said so";
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).kv.policy, "ladder") << "nobody has said so";
   EXPECT_TRUE(gate.resume("ladder-learned"));
-  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).kv.policy, "ladder-learned");
   EXPECT_GT(break_it(gate, lossy("ladder-learned")), 1) << "it starts with a clean sheet";
 }
 
@@ -83,14 +83,14 @@ TEST(QualityGate, AnswersOnWhichNoPolicyActedAreUnknown) {
   QualityGate gate({.resumes_by_itself = true});
   break_it(gate, lossy("ladder-learned"));
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(gate.note(lossy("ladder"), {.kl = 0.0, .num_tokens = 1, .num_agreed = 1}));
-  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).kv.policy, "ladder");
 }
 
 TEST(QualityGate, ComesBackByItselfWhereItMay) {
   QualityGate gate({.resumes_by_itself = true});
   break_it(gate, lossy("ladder-learned"));
   for (int i = 0; i < 500; ++i) gate.note(lossy("ladder"), kGood);
-  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).policy, "ladder-learned");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder-learned")).kv.policy, "ladder-learned");
 }
 
 TEST(QualityGate, AnExactAnswerThatDivergesIsAnAlarmAndNoBreach) {
@@ -99,19 +99,19 @@ TEST(QualityGate, AnExactAnswerThatDivergesIsAnAlarmAndNoBreach) {
   const auto alarm = gate.note({}, {.kl = 1e-9, .num_tokens = 3, .num_agreed = 3});
   ASSERT_TRUE(alarm);
   EXPECT_NE(alarm->find("exact"), std::string::npos);
-  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).kv.policy, "ladder");
 }
 
 TEST(QualityGate, ACanaryThatBreaksItsPromiseGivesItsTenantsBack) {
   QualityGate gate({.champion = "ladder", .canary = "ladder-learned"});
   std::string tenant;
   for (int i = 0; i < 1000 && tenant.empty(); ++i) {
-    if (gate.treatment_of(lossy("ladder"), std::to_string(i)).policy == "ladder-learned") tenant = std::to_string(i);
+    if (gate.treatment_of(lossy("ladder"), std::to_string(i)).kv.policy == "ladder-learned") tenant = std::to_string(i);
   }
   ASSERT_FALSE(tenant.empty()) << "one tenant of a hundred has it";
   EXPECT_GT(break_it(gate, lossy("ladder-learned")), 0);
-  EXPECT_EQ(gate.treatment_of(lossy("ladder"), tenant).policy, "ladder");
-  EXPECT_EQ(gate.num_downgraded(), 0) << "they had asked for it";
+  EXPECT_EQ(gate.treatment_of(lossy("ladder"), tenant).kv.policy, "ladder");
+  EXPECT_FALSE(gate.treatment_of(lossy("ladder"), tenant).is_downgraded) << "they had asked for it";
 }
 
 TEST(QualityGate, BesideAnotherModelAnswersWithoutAPolicyHaveAPromiseToo) {
@@ -119,8 +119,8 @@ TEST(QualityGate, BesideAnotherModelAnswersWithoutAPolicyHaveAPromiseToo) {
   EXPECT_FALSE(gate.note({}, {.kl = 0.004, .num_tokens = 3, .num_agreed = 3})) << "it is no alarm";
   EXPECT_GT(break_it(gate, {}), 0);
   EXPECT_EQ(gate.stats()[0].state, KvPolicyState::kServing) << "nothing is held back for it";
-  EXPECT_TRUE(is_exact(gate.treatment_of({})));
-  EXPECT_EQ(gate.treatment_of(lossy("ladder")).policy, "ladder");
+  EXPECT_TRUE(is_exact(gate.treatment_of({}).kv));
+  EXPECT_EQ(gate.treatment_of(lossy("ladder")).kv.policy, "ladder");
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ ServedAnswer begin_answer(Request& request) {
                          .adapter_scale = request.adapter_scale,
                          .adapter_hold = request.adapter_hold,
                          .cost = {},
-                         .logprobs_asked = request.sampling.logprobs.value_or(-1)};
-  request.sampling.logprobs = std::max(kServedAlternatives, answer.logprobs_asked);
+                         .logprobs_asked = request.sampling.logprobs};
+  request.sampling.logprobs = std::max(kServedAlternatives, answer.logprobs_asked.value_or(0));
   return answer;
 }
 
@@ -41,12 +41,12 @@ void keep(ServedAnswer& answer, RequestOutput& output) {
   for (PositionLogprobs& position : output.logprobs) {
     PositionLogprobs& kept = answer.logprobs.emplace_back(position);
     if (kept.top.size() > kServedAlternatives) kept.top.resize(kServedAlternatives);
-    const auto asked = static_cast<std::size_t>(std::max(0, answer.logprobs_asked));
+    const auto asked = static_cast<std::size_t>(answer.logprobs_asked.value_or(0));
     if (position.top.size() > asked) position.top.resize(asked);
   }
   answer.cost = {.decode_ms_per_token = output.cost.decode_ms / static_cast<double>(std::max<std::size_t>(1, answer.logprobs.size())),
                  .num_preemptions = output.cost.num_preemptions};
-  if (answer.logprobs_asked < 0) output.logprobs.clear();
+  if (!answer.logprobs_asked) output.logprobs.clear();
 }
 
 Request scoring_request(const ServedAnswer& answer) {

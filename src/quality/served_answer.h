@@ -19,7 +19,7 @@ struct ServedAnswer {
   std::optional<float> adapter_scale;
   AdapterHold adapter_hold;
   ServedCost cost;
-  std::int32_t logprobs_asked = -1;  // that its client gets; -1: none
+  std::optional<std::int32_t> logprobs_asked;  // alternatives that its client gets; nothing: no log-probabilities
 };
 
 // An answer whose distribution is the model's own at every token: one, without guide, penalties, bias or minimum.

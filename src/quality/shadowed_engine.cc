@@ -68,10 +68,9 @@ void ShadowedEngine::prepare(Submission& submission) {
   bool is_downgraded = false;
   {
     const std::scoped_lock lock(mutex_);
-    const std::int64_t num_before = gate_.num_downgraded();
-    KvParams treatment = gate_.treatment_of(request.kv, place);
-    is_downgraded = gate_.num_downgraded() > num_before;
-    request.kv = std::move(treatment);
+    QualityGate::Treatment treatment = gate_.treatment_of(std::move(request.kv), place);
+    request.kv = std::move(treatment.kv);
+    is_downgraded = treatment.is_downgraded;
   }
   const bool can_be_scored = can_be_shadow(request) && (exact_ == nullptr || request.adapter.empty());
   if (can_be_scored && sampler_.is_shadow(number)) return watch(submission, is_downgraded);

@@ -74,7 +74,6 @@ class ShadowedEngine final : public Engine {
   Result<std::vector<PositionLogprobs>> read_again(const ServedAnswer& answer, const std::stop_token& stop);
   Engine& scorer() { return exact_ != nullptr ? *exact_ : *engine_; }
 
-  // What sinks share with it: they may outlive no engine, but a submission's copy of one may.
   const std::unique_ptr<Engine> engine_;
   const std::unique_ptr<Engine> exact_;
   const ShadowConfig config_;

@@ -1,4 +1,4 @@
-// What the long layer asks: needles and citations in a text, and questions behind one that should stay safe.
+// Questions of the long layer: needles and citations in a text, and questions behind one that should stay safe.
 #pragma once
 
 #include <cstdint>
