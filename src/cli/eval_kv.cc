@@ -31,6 +31,7 @@
 #include "eval/kv_row.h"
 #include "eval/kv_summary.h"
 #include "eval/kv_text.h"
+#include "eval/kv_true_future.h"
 #include "eval/windows.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
@@ -117,6 +118,12 @@ class KvEvaluation {
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
                                            options_.engine.kv_log));
     max_tokens_ = session_.engine->model_info().max_model_len_tokens;
+    return std::ranges::count(options_.policies, eval::KvTrueFuture::kPolicy) > 0 ? open_true_future(config) : Status{};
+  }
+
+  Status open_true_future(EngineConfig config) {
+    KVASIR_TRY(config.model_path, store::resolve_model(options_.model));
+    KVASIR_TRY(true_future_, eval::KvTrueFuture::open(config));
     return {};
   }
 
@@ -171,6 +178,8 @@ class KvEvaluation {
                                      eval::score_full_cache(engine, protocol, window, keep_going_));
                           full->emplace(std::move(score));
                         }
+                        const bool knows_future = kv.policy == eval::KvTrueFuture::kPolicy;
+                        if (knows_future) KVASIR_CHECKED(true_future_->read(window, keep_going_));
                         return eval::measure_kv_policy(engine, protocol, window, **full, kv, keep_going_);
                       }});
   }
@@ -363,6 +372,7 @@ class KvEvaluation {
   ProgressReporter progress_{{.quiet = globals_.quiet}};
   std::optional<eval::KvRowFile> rows_;
   ModelSession session_;
+  std::unique_ptr<eval::KvTrueFuture> true_future_;  // where its policy is asked for
   std::string text_;
   std::int32_t max_tokens_ = 0;  // that the model takes
   std::vector<Case> cases_;
@@ -372,15 +382,17 @@ class KvEvaluation {
 
 void add_eval_kv(CLI::App& eval, Context& context) {
   auto options = std::make_shared<KvEvalOptions>();
+  std::vector<std::string> policies = kv_policy_names();
+  policies.emplace_back(eval::KvTrueFuture::kPolicy);
   CLI::App* verb = eval.add_subcommand("kv", "Compare KV-cache compression policies with the full cache");
   verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   verb->add_option("--file", options->file, "The text to measure on")->required();
   verb->add_option("--report", options->report,
                    "Folder of the results; rows that are there are not measured again")
       ->required();
-  verb->add_option("--policies", options->policies, "Policies, with commas")
+  verb->add_option("--policies", options->policies, "Policies, with commas; true-future knows the attention to come, on windows of text")
       ->delimiter(',')
-      ->check(one_of(kv_policy_names()))
+      ->check(one_of(policies))
       ->capture_default_str();
   verb->add_option("--budgets", options->budgets, "Shares of the bytes of an f16 cache, with commas")
       ->delimiter(',')

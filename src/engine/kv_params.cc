@@ -95,7 +95,7 @@ Status set_kv_quality(std::string_view name, KvParams& kv) {
 
 Status validate(const KvParams& kv) {
   const auto names = kv_policy_names();
-  if (std::ranges::find(names, kv.policy) == names.end()) {
+  if (std::ranges::find(names, kv.policy) == names.end() && kv::find_policy(kv.policy) == nullptr) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("kv_policy: must be one of {}, got '{}'", fmt::join(names, ", "),
                                   printable_line(kv.policy)),

@@ -18,7 +18,8 @@ constexpr std::int32_t kEchoTokens = 128, kEchoBehindMark = 192;
 constexpr std::size_t kTextsPerCycle = 4, kEchoInCycle = 3, kFactsInCycle = 1;
 constexpr double kReadingShare = 0.9;  // of the time
 
-std::vector<std::int32_t> marks() { return {kBlocks / 5, kBlocks * 3 / 8, kBlocks / 2, kBlocks * 5 / 8, kBlocks - learn::kHorizonBlocks}; }
+// The last one's horizon ends before the text does: a policy does not see a text's end.
+std::vector<std::int32_t> marks() { return {kBlocks / 5, kBlocks * 3 / 8, kBlocks / 2, kBlocks * 5 / 8, kBlocks - learn::kHorizonBlocks - 1}; }
 
 // The text with a span from before each mark said again behind it.
 std::vector<TokenId> echo_of(const std::vector<TokenId>& text, std::uint64_t seed) {

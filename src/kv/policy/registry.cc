@@ -1,9 +1,21 @@
 #include "kv/policy/registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
+#include "base/check.h"
+
 namespace kvasir::kv {
+namespace {
+
+std::atomic<const KvPolicy*> added_policy = nullptr;
+
+}  // namespace
+
+AddedPolicy::AddedPolicy(const KvPolicy& policy) { CHECK(added_policy.exchange(&policy) == nullptr); }
+
+AddedPolicy::~AddedPolicy() { added_policy = nullptr; }
 
 std::span<const KvPolicy* const> policies() {
   static const auto all = [] {
@@ -19,7 +31,9 @@ std::span<const KvPolicy* const> policies() {
 
 const KvPolicy* find_policy(std::string_view name) {
   const auto found = std::ranges::find(policies(), name, &KvPolicy::name);
-  return found == policies().end() ? nullptr : *found;
+  if (found != policies().end()) return *found;
+  const KvPolicy* added = added_policy;
+  return added != nullptr && added->name() == name ? added : nullptr;
 }
 
 }  // namespace kvasir::kv

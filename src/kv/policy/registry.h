@@ -9,8 +9,19 @@
 namespace kvasir::kv {
 
 std::span<const KvPolicy* const> policies();
-// Null when there is none of that name.
+// Of policies() or an AddedPolicy. Null when there is none of that name.
 const KvPolicy* find_policy(std::string_view name);
+
+// A policy that requests find besides, as long as this lives: for evaluation. One at a time. Thread safety: no requests run
+// when it begins or ends.
+class AddedPolicy {
+ public:
+  // Borrows it.
+  explicit AddedPolicy(const KvPolicy& policy);
+  ~AddedPolicy();
+  AddedPolicy(const AddedPolicy&) = delete;
+  AddedPolicy& operator=(const AddedPolicy&) = delete;
+};
 
 const KvPolicy& uniform_policy();
 const KvPolicy& ladder_policy();
