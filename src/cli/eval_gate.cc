@@ -253,6 +253,7 @@ void add_eval_gate(CLI::App& eval, Context& context) {
   verb->add_option("--schemas", options->schemas, "Of the layer structured: JSON lines {name, schema, tests}, perhaps .gz");
   verb->add_option("--report", options->report, "Folder that gets the report as gate.json and gate.txt");
   add_kv_policy_options(*verb, options->kv);
+  add_kv_forecast_option(*verb, options->engine);
   add_adapter_options(*verb, options->engine);
   add_kv_type_option(*verb, options->engine);
   add_weight_options(*verb, options->engine);

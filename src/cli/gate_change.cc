@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::string_view kExact = "exact";
 
-std::string kv_words(const KvParams& kv) {
+std::string kv_words(const GateOptions& options) {
+  const KvParams& kv = options.kv;
   if (kv.quality == KvQuality::kExact) return "--kv-quality exact";
   std::string words = fmt::format("--kv-policy {}", kv.policy);
+  if (!options.engine.kv_forecast.empty()) words += " --kv-forecast " + options.engine.kv_forecast;
   words += kv.budget_bytes > 0 ? fmt::format(" --kv-budget {}", kv.budget_bytes) : fmt::format(" --kv-budget {:g}", kv.budget);
   if (kv.max_lost_share) words += fmt::format(" --kv-max-lost {:g}", *kv.max_lost_share);
   return kv.quality == KvQuality::kBestEffort ? words + " --kv-quality best_effort" : words;
@@ -35,10 +37,13 @@ Result<bool> is_same_model(const GateOptions& options) {
 // The one difference in words. Error (kUsage): there is none, or several.
 Result<std::string> the_change(const GateOptions& options, bool is_same) {
   std::vector<std::string> changes;
-  if (options.names_kv) changes.push_back(kv_words(options.kv));
+  if (options.names_kv) changes.push_back(kv_words(options));
   if (options.engine.fast) changes.emplace_back("--fast");
   if (!options.engine.adapters.empty()) changes.push_back("--lora " + options.engine.adapters.front());
   if (!is_same) changes.emplace_back("its file");
+  if (!options.engine.kv_forecast.empty() && (!options.names_kv || options.kv.policy != "ladder-learned")) {
+    return make_error(ErrorKind::kUsage, "--kv-forecast: it changes nothing without --kv-policy ladder-learned and --kv-budget", "kv-forecast");
+  }
   if (options.engine.adapters.size() > 1) {
     return make_error(ErrorKind::kUsage, "--lora: the gate measures one adapter at a time", "lora");
   }

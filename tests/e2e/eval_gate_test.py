@@ -94,6 +94,9 @@ class EvalGate(CommandLineTest):
         gate = ["eval", "gate", LLAMA, "--against"]
         self.refusal(USAGE, *gate, "exact", "--file", self.text, says="nothing is changed")
         self.refusal(USAGE, *gate, "exact", "--fast", *WHOLE, says="one change at a time")
+        self.refusal(USAGE, *gate, "exact", *WHOLE, "--kv-forecast", "none", says="changes nothing without --kv-policy ladder-learned")
+        self.refusal(BAD_FILE, *gate, "exact", "--kv-policy", "ladder-learned", "--kv-budget", "0.3", "--kv-forecast", "none",
+                     says="none: there is no such file")
         self.refusal(USAGE, *gate, "exact", *WHOLE, "--layers", "basics", says="did you mean 'basic'?")
         self.refusal(UNMET, *gate, GEMMA, "--layers", "basic", "--file", self.text, says="--against: the models have other tokens")
         bad = self.file("bad.jsonl", b"{}\n")
