@@ -49,7 +49,7 @@ struct KvEvalOptions {
   std::vector<std::string> policies = {"ladder"};
   std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
   std::vector<std::string> suites = {"ppl", "needle"};
-  std::int32_t num_windows = 20, num_long_windows = 6;
+  std::int32_t num_windows = 20, num_long_windows = 6, long_window_tokens = 4096;
   std::int32_t first_window = 0;  // of kWindowTokens
   std::vector<std::int32_t> needle_tokens = {512, 1024, 2048, 4096, 8192};
   std::vector<double> max_lost_shares = {1.0};
@@ -60,7 +60,7 @@ struct KvEvalOptions {
                           .no_prefill_only = true};  // the full cache takes the policies' steps
 };
 
-constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
+constexpr std::int32_t kWindowTokens = 2048;
 // The suites that `ppl` stands for.
 constexpr std::array kTextProtocols = {eval::kCompressThenScore, eval::kStreaming};
 constexpr std::array kNeedleKinds = {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles,
@@ -154,7 +154,7 @@ class KvEvaluation {
 
   Status add_text(const eval::KvProtocol& protocol) {
     for (const auto& [ctx, count] : {std::pair{kWindowTokens, options_.num_windows},
-                                     std::pair{kLongWindowTokens, options_.num_long_windows}}) {
+                                     std::pair{options_.long_window_tokens, options_.num_long_windows}}) {
       if (count == 0 || ctx > session_.engine->model_info().max_model_len_tokens) continue;
       const std::int32_t first = (options_.first_window * kWindowTokens + ctx - 1) / ctx;
       KVASIR_TRY(auto windows, eval::cut_windows(*session_.engine->tokenizer(), text_, ctx, first + count));
@@ -412,8 +412,11 @@ void add_eval_kv(CLI::App& eval, Context& context) {
   verb->add_option("--windows-from", options->first_window, "Begin behind so many of them, which something was tuned on")
       ->transform(whole_number(0, 10000))
       ->capture_default_str();
-  verb->add_option("--long-windows", options->num_long_windows, "Windows of 4096 tokens")
+  verb->add_option("--long-windows", options->num_long_windows, "Windows of --long-window-tokens")
       ->transform(whole_number(0, 10000))
+      ->capture_default_str();
+  verb->add_option("--long-window-tokens", options->long_window_tokens, "Length of the long windows; a model of fewer tokens reads none")
+      ->check(CLI::Range(1024, 1 << 20))
       ->capture_default_str();
   verb->add_option("--needle-tokens", options->needle_tokens,
                    "Lengths of the prompts that hide needles, with commas")
