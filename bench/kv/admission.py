@@ -15,7 +15,7 @@ import math
 import statistics
 from collections import defaultdict
 
-MOST, STEPS = 0.4, 2000
+MOST, STEPS = 0.4, 80
 
 
 def table(path, policy):
@@ -38,15 +38,18 @@ def at(curve, budget):
 
 
 def shared_out(expected, mean):
-    """Budgets of that mean with the least sum of expected KL, by small steps from the least bytes to the greatest gain."""
-    budgets = [mean * (1 - MOST)] * len(expected)
-    step = mean * MOST * len(expected) / STEPS
-    for _ in range(STEPS):
-        gains = [math.exp(at(curve, budget)) - math.exp(at(curve, budget + step)) if budget + step <= mean * (1 + MOST) else -1.0
-                 for curve, budget in zip(expected, budgets)]
-        best = max(range(len(gains)), key=gains.__getitem__)
-        budgets[best] += step
-    return budgets
+    """Budgets of at most that mean with the least sum of expected KL, by one price for a byte."""
+    grid = [mean * (1 - MOST + 2 * MOST * i / STEPS) for i in range(STEPS + 1)]
+    costs = [[math.exp(at(curve, budget)) for budget in grid] for curve in expected]
+
+    def at_price(price):
+        return [grid[min(range(len(grid)), key=lambda i, of_window=of_window: of_window[i] + price * grid[i])] for of_window in costs]
+
+    low, high = 0.0, 100.0
+    for _ in range(50):
+        price = (low + high) / 2
+        low, high = (price, high) if statistics.mean(at_price(price)) > mean else (low, price)
+    return at_price(high)
 
 
 def moved(curve, by):
