@@ -10,6 +10,7 @@ namespace kvasir {
 kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
   kv::KvCacheConfig kv = loaded.kv;
   kv.prefix_cache = config.prefix_cache;
+  kv.prompt_chunk_tokens = scheduler_config(config, loaded).effective_chunk_tokens();
   kv.journal = config.kv_journal;
   std::random_device entropy;
   const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };

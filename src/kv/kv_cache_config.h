@@ -24,6 +24,9 @@ struct KvCacheConfig {
   FormatCosts format_costs = usual_format_costs();
   bool prefix_cache = true;
   std::vector<std::vector<TokenId>> public_prefixes;
+  // Tokens of a prompt that a step computes where nothing cuts it. A multiple of 16: sequences with a policy find what
+  // those without one have cached. Others: they do not.
+  std::int32_t prompt_chunk_tokens = 0;
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
   PolicyJournal* journal = nullptr;    // told what policies do; borrowed

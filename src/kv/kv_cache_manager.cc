@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -35,27 +36,39 @@ SequenceKv KvCacheManager::open(const CacheScope& scope, bool use_prefix_cache, 
                                 const KvPolicySettings& policy) {
   SequenceKv kv;
   kv.policy = policy;
+  kv.num_prompt_tokens = static_cast<std::int32_t>(scope.prompt.size());
   kv.owner = owner_of(scope.tenant);
   kv.tables.resize(config_.groups.size());
   for (BlockTable& table : kv.tables) table.reserve(blocks_for(expected_tokens));
   if (use_prefix_cache && config_.prefix_cache) open_cursor(kv, scope);
-  if (!policy.is_lossy() || policy.policy->memory() == AttentionMemory{}) return kv;
-  for (std::int32_t g = 0; g < num_groups(); ++g) {
-    kv.scores.emplace_back(policy.policy->memory(), group(g).is_full() ? group(g).cells_per_block : 0,
-                           group(g).head_dim, blocks_for(expected_tokens));
+  if (policy.is_lossy()) {
+    if (kv.exact_root != kNoPrefixNode) recorded_memory_ = policy.policy->memory();
+    remember_attention(kv, policy.policy->memory(), expected_tokens);
+  } else if (kv.record_end_tokens > 0) {
+    remember_attention(kv, recorded_memory_, kv.record_end_tokens);
   }
   return kv;
 }
 
+void KvCacheManager::remember_attention(SequenceKv& kv, const AttentionMemory& memory, std::int32_t expected_tokens) const {
+  if (memory == AttentionMemory{}) return;
+  for (const LayerGroup& group : config_.groups) {
+    kv.scores.emplace_back(memory, group.is_full() ? group.cells_per_block : 0, group.head_dim, blocks_for(expected_tokens));
+  }
+}
+
 void KvCacheManager::open_cursor(SequenceKv& kv, const CacheScope& scope) {
-  const std::uint64_t fingerprint = policy_fingerprint(kv.policy, config_.new_cells);
+  std::tie(kv.cursor, kv.tenant_root) = open_roots(scope, policy_fingerprint(kv.policy, config_.new_cells));
+  kv.num_public_blocks = public_prefixes_.longest(scope.prompt).num_blocks;
+  open_exact_roots(kv, scope);
+}
+
+std::pair<PrefixNodeId, PrefixNodeId> KvCacheManager::open_roots(const CacheScope& scope, std::uint64_t fingerprint) {
   const PublicPrefixes::Match match = public_prefixes_.longest(scope.prompt);
-  kv.cursor = blocks_.index().open(PublicPrefixes::tenant_namespace(match, scope.cache_namespace),
-                                   fingerprint);
-  if (match.number == 0) return;
-  kv.num_public_blocks = match.num_blocks;
-  kv.tenant_root = std::exchange(kv.cursor,
-                                 blocks_.index().open(PublicPrefixes::public_namespace(match), fingerprint));
+  const PrefixNodeId own = blocks_.index().open(PublicPrefixes::tenant_namespace(match, scope.cache_namespace),
+                                                fingerprint);
+  if (match.number == 0) return {own, kNoPrefixNode};
+  return {blocks_.index().open(PublicPrefixes::public_namespace(match), fingerprint), own};
 }
 
 CacheOwner KvCacheManager::owner_of(std::string_view tenant) {
@@ -73,29 +86,38 @@ void KvCacheManager::leave_public_prefix(SequenceKv& kv) {
 
 std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenId> tokens) {
   if (kv.cursor == kNoPrefixNode || tokens.empty()) return 0;
-  path_.clear();
-  const auto max_blocks = static_cast<std::int32_t>((tokens.size() - 1) / kTokensPerBlock);
-  PrefixNodeId node = kv.cursor;
-  for (std::int32_t i = 0; i < max_blocks; ++i) {
-    if (i > 0 && i == kv.num_public_blocks) node = kv.tenant_root;
-    const auto child = blocks_.index().find_child(node, tokens_of_block(tokens, i));
-    if (!child) break;
-    path_.push_back(node = *child);
-  }
+  find_path(kv, kv.cursor, kv.tenant_root, tokens);
   const std::int32_t num_blocks = longest_usable_prefix(path_);
+  if (const std::int32_t borrowed = borrow_exact_prefix(kv, tokens, num_blocks); borrowed > 0) return borrowed;
   if (num_blocks == 0) return 0;
+  kv.num_found_blocks = num_blocks;
   take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
     return blocks_.index().block(path_[static_cast<std::size_t>(i)], group);
   });
   if (kv.tenant_root != kNoPrefixNode && num_blocks > kv.num_public_blocks) leave_public_prefix(kv);
   kv.cursor = blocks_.index().move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
   kv.num_indexed_blocks = num_blocks;
+  go_on_recording(kv, num_blocks * kTokensPerBlock);
   return num_blocks * kTokensPerBlock;
+}
+
+// Into path_: the nodes of the full blocks of `tokens` that are known behind a root, but for the last token.
+void KvCacheManager::find_path(const SequenceKv& kv, PrefixNodeId root, PrefixNodeId tenant_root,
+                               std::span<const TokenId> tokens) {
+  path_.clear();
+  const auto max_blocks = static_cast<std::int32_t>((tokens.size() - 1) / kTokensPerBlock);
+  PrefixNodeId node = root;
+  for (std::int32_t i = 0; i < max_blocks; ++i) {
+    if (i > 0 && i == kv.num_public_blocks) node = tenant_root;
+    const auto child = blocks_.index().find_child(node, tokens_of_block(tokens, i));
+    if (!child) break;
+    path_.push_back(node = *child);
+  }
 }
 
 void KvCacheManager::count_hits(const SequenceKv& kv) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    for (std::int32_t i = 0; i < std::min(kv.num_indexed_blocks, kv.table(g).size()); ++i) {
+    for (std::int32_t i = 0; i < std::min(kv.num_found_blocks, kv.table(g).size()); ++i) {
       if (const BlockId block = kv.table(g)[i]; block != kHole) blocks_.mutable_pool(g).count_hit(block);
     }
   }
@@ -121,6 +143,8 @@ std::int32_t KvCacheManager::longest_usable_prefix(std::span<const PrefixNodeId>
 
 std::int32_t KvCacheManager::share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens) {
   const std::int32_t num_blocks = num_tokens / kTokensPerBlock;
+  if (from.is_borrowing()) return 0;
+  stop_recording(to);
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     const BlockTable& table = from.table(g);
     const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
@@ -216,7 +240,9 @@ void KvCacheManager::append_fresh(SequenceKv& kv, std::int32_t num_blocks) {
 void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
                             std::int32_t num_computed_tokens) {
   if (kv.cursor != kNoPrefixNode) {
-    while ((kv.num_indexed_blocks + 1) * kTokensPerBlock <= num_computed_tokens) {
+    // Blocks that belong to others wait for their copies, so that none comes without the ones before it.
+    while (!kv.is_borrowing() && kv.cursor != kNoPrefixNode &&
+           (kv.num_indexed_blocks + 1) * kTokensPerBlock <= num_computed_tokens) {
       if (kv.tenant_root != kNoPrefixNode && kv.num_indexed_blocks == kv.num_public_blocks) {
         leave_public_prefix(kv);
       }
@@ -224,6 +250,7 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
       index_block(kv, kv.num_indexed_blocks++);
     }
   }
+  record_attention(kv, num_computed_tokens);
   slide(kv, num_computed_tokens);
   kv.num_computed_tokens = num_computed_tokens;
 }
@@ -237,6 +264,10 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
     const BlockId own = table[logical_index];
     if (own == kHole) continue;
     const BlockId cached = blocks_.index().block(kv.cursor, g);
+    if (kv.has_borrowed && (cached != kHole || pool.contents(own) != kNoPrefixNode)) {
+      if (group(g).is_full()) return stop_indexing(kv);  // another's is coarser or finer by now
+      continue;
+    }
     if (cached == kHole) {
       blocks_.index().set_block(kv.cursor, g, own);
       pool.set_contents(own, contents_of(kv, g, logical_index));
@@ -248,6 +279,12 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
       ++num_deduplicated_;
     }
   }
+}
+
+// Nothing more of it becomes findable.
+void KvCacheManager::stop_indexing(SequenceKv& kv) {
+  blocks_.index().release(std::exchange(kv.cursor, kNoPrefixNode));
+  if (kv.tenant_root != kNoPrefixNode) blocks_.index().release(std::exchange(kv.tenant_root, kNoPrefixNode));
 }
 
 // The blocks of one prefix have one owner, so that no part of it goes before what follows.
@@ -277,15 +314,18 @@ void KvCacheManager::free(SequenceKv& kv) {
       if (table[i] != kHole) blocks_.release(g, table[i]);
     }
   }
-  if (kv.cursor != kNoPrefixNode) blocks_.index().release(kv.cursor);
-  if (kv.tenant_root != kNoPrefixNode) blocks_.index().release(kv.tenant_root);
+  for (const PrefixNodeId hold : {kv.cursor, kv.tenant_root, kv.exact_root, kv.exact_tenant_root}) {
+    if (hold != kNoPrefixNode) blocks_.index().release(hold);
+  }
   kv = SequenceKv{};
 }
 
 std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,
                                             std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
   const std::int32_t peak = group(group_index).peak_blocks(num_tokens, max_chunk_tokens);
-  return std::max(0, peak - kv.table(group_index).num_held());
+  // Those that it has borrowed it will copy.
+  const auto num_borrowed = static_cast<std::int32_t>(kv.borrowed_blocks(group_index).size());
+  return std::max(0, peak - kv.table(group_index).num_held() + num_borrowed);
 }
 
 std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t num_tokens,
@@ -330,6 +370,7 @@ KvStats KvCacheManager::stats() const {
   }
   stats.num_evictions = blocks_.num_evictions();
   stats.num_deduplicated = num_deduplicated_;
+  stats.num_borrowed_tokens = num_borrowed_tokens_;
   return stats;
 }
 

@@ -59,6 +59,11 @@ class KvCacheManager {
   // length in tokens (a multiple of 16). Full groups need each of its blocks, window groups those that the
   // next token can still see. Requires: `kv` is fresh from open().
   std::int32_t match_prefix(SequenceKv& kv, std::span<const TokenId> tokens);
+  // match_prefix() will find only what sequences with the same policy have cached. Requires: `kv` is fresh from open().
+  void borrow_nothing(SequenceKv& kv);
+  // What the policy of `kv` would have done to the prefix that match_prefix() has just taken, had `kv` computed it.
+  // Nothing else is demoted meanwhile, and the step to come has not begun.
+  void act_on_found_prefix(SequenceKv& kv);
   // The blocks that match_prefix() took are of use, which makes them worth keeping: `kv` runs, for the first
   // time.
   void count_hits(const SequenceKv& kv);
@@ -130,10 +135,22 @@ class KvCacheManager {
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
   void know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const;
+  // A cursor for the beginning, and one for what the tenant alone has behind public blocks; kNoPrefixNode where there
+  // are none.
+  std::pair<PrefixNodeId, PrefixNodeId> open_roots(const CacheScope& scope, std::uint64_t fingerprint);
   void open_cursor(SequenceKv& kv, const CacheScope& scope);
+  void open_exact_roots(SequenceKv& kv, const CacheScope& scope);
+  void find_path(const SequenceKv& kv, PrefixNodeId root, PrefixNodeId tenant_root, std::span<const TokenId> tokens);
+  void record_attention(SequenceKv& kv, std::int32_t num_computed_tokens);
+  static void stop_recording(SequenceKv& kv);
+  void go_on_recording(SequenceKv& kv, std::int32_t num_found_tokens);
+  std::int32_t borrow_exact_prefix(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_own_blocks);
+  std::int32_t last_shared_chunk_end(const SequenceKv& kv, std::int32_t num_tokens) const;
   CacheOwner owner_of(std::string_view tenant);
   void leave_public_prefix(SequenceKv& kv);
   void index_block(SequenceKv& kv, std::int32_t logical_index);
+  void stop_indexing(SequenceKv& kv);
+  void remember_attention(SequenceKv& kv, const AttentionMemory& memory, std::int32_t expected_tokens) const;
   CachedContents contents_of(const SequenceKv& kv, std::int32_t group, std::int32_t logical_index) const;
   void slide(SequenceKv& kv, std::int32_t next_position);
 
@@ -149,6 +166,8 @@ class KvCacheManager {
   std::vector<std::int32_t> missing_;      // of allocate(), per group; likewise
   std::vector<BlockId> fresh_;             // of allocate(); likewise
   std::int64_t num_deduplicated_ = 0;
+  std::int64_t num_borrowed_tokens_ = 0;
+  AttentionMemory recorded_memory_;  // that the last policy wanted
 };
 
 }  // namespace kvasir::kv

@@ -1,8 +1,10 @@
 // One sequence's hold on the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,18 @@ struct SequenceKv {
   PrefixNodeId tenant_root = kNoPrefixNode;  // where it goes on behind them
   CacheOwner owner = kAnyOwner;              // of its blocks
   std::int32_t num_computed_tokens = 0;      // as of the last commit()
+  std::int32_t num_prompt_tokens = 0;        // 0: open() was not told
+  std::int32_t num_found_blocks = 0;         // that match_prefix() took
+  // Of a sequence with a policy: where blocks of those without one are found, and where it goes on behind the public
+  // ones. kNoPrefixNode: not for it.
+  PrefixNodeId exact_root = kNoPrefixNode, exact_tenant_root = kNoPrefixNode;
+  // By group without a window, rising: its logical blocks that belong to sequences without a policy. They do not
+  // change; before one would, the sequence gets copies of all of them.
+  std::vector<std::vector<std::int32_t>> borrowed;
+  bool has_borrowed = false;  // some, at some time
+  // Without a policy: its attention is kept with its prefix at the end of each whole chunk up to here.
+  std::int32_t record_end_tokens = 0;
+  std::int32_t num_recorded_tokens = 0;  // so far
   KvPolicySettings policy;
   std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
   // One per layer group, written as steps run; empty where the policy has no memory of attention.
@@ -48,6 +62,13 @@ struct SequenceKv {
 
   BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
   const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
+  std::span<const std::int32_t> borrowed_blocks(std::int32_t group) const {
+    if (borrowed.empty()) return {};
+    return borrowed[static_cast<std::size_t>(group)];
+  }
+  bool is_borrowing() const {
+    return std::ranges::any_of(borrowed, [](const auto& of_group) { return !of_group.empty(); });
+  }
 };
 
 }  // namespace kvasir::kv

@@ -16,6 +16,7 @@ struct KvStats {
   std::vector<KvGroupStats> groups;
   std::int64_t num_evictions = 0;     // cached blocks reused for something else
   std::int64_t num_deduplicated = 0;  // blocks given back because an equal one was cached already
+  std::int64_t num_borrowed_tokens = 0;  // found by sequences with a policy, and cached by others without one
 };
 
 }  // namespace kvasir::kv

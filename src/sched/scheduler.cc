@@ -306,7 +306,14 @@ kv::SequenceKv Scheduler::open_kv(const Sequence& sequence) {
 
 bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   sequence.kv = open_kv(sequence);
-  const std::int32_t num_cached = take_cached_prefix(sequence, running_, kv_);
+  std::int32_t num_cached = take_cached_prefix(sequence, running_, kv_);
+  if (sequence.kv.is_borrowing() && !kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
+    // Both what is borrowed and its copies need room.
+    kv_.free(sequence.kv);
+    sequence.kv = open_kv(sequence);
+    kv_.borrow_nothing(sequence.kv);
+    num_cached = take_cached_prefix(sequence, running_, kv_);
+  }
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
     kv_.free(sequence.kv);
     return false;
@@ -316,6 +323,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens(), num_cached,
                                                     admission_.is_underserved(sequence));
   const std::int32_t end = num_cached + sequence.num_scheduled_tokens;
+  if (end > num_cached) kv_.act_on_found_prefix(sequence.kv);
   if (end == num_cached || !kv_.allocate(sequence.kv, end)) {
     // It runs whole and does not fit; or what is free of the blocks' memory lies between cells of other formats.
     kv_.free(sequence.kv);

@@ -153,6 +153,60 @@ TEST_P(KvPolicyInEngine, WhatOnePolicyLeavesIsNoHitForAnother) {
     EXPECT_EQ(answer.usage.cached_tokens, 0);
 }
 
+struct Asked {
+  std::vector<TokenId> token_ids;
+  std::vector<float> logprobs;
+  std::int32_t num_cached = 0;
+  double kv_share = 0.0;
+
+  static Asked of(Engine& engine, std::vector<TokenId> prompt, const KvParams& kv) {
+    Request request = greedy_request(std::move(prompt), 24);
+    request.kv = kv;
+    request.sampling.logprobs = 0;
+    const Answer answer = generate(engine, {request})[0];
+    EXPECT_EQ(answer.error, "");
+    Asked asked{.token_ids = answer.token_ids, .num_cached = answer.usage.cached_tokens, .kv_share = answer.usage.kv_bytes_share};
+    for (const PositionLogprobs& position : answer.logprobs) asked.logprobs.push_back(position.chosen.logprob);
+    return asked;
+  }
+  void expect_same_answer(const Asked& other) const {
+    EXPECT_EQ(token_ids, other.token_ids);
+    EXPECT_EQ(logprobs, other.logprobs);
+    EXPECT_EQ(kv_share, other.kv_share);
+  }
+};
+
+// Of what was computed exactly it takes the chunks up to the first that leaves its budget no room, and the attention
+// that they got. What its policy then does leaves the others' cells as they are.
+TEST_P(KvPolicyInEngine, AnswersTheSameBehindAPrefixThatAnExactRequestHasCached) {
+  constexpr std::int32_t kChunkTokens = 32;
+  std::int32_t num_cached = 0;
+  for (const char* policy : {"ladder", "ladder-priced", "snapkv", "h2o", "k8v4"}) {
+    for (const double budget : {0.25, 0.6}) {
+      SCOPED_TRACE(std::string(policy) + " " + std::to_string(budget));
+      const KvParams kv{.policy = policy, .budget = budget, .quality = KvQuality::kBestEffort};
+      const auto alone = load(GetParam(), kChunkTokens), shared = load(GetParam(), kChunkTokens);
+      ASSERT_TRUE(alone != nullptr && shared != nullptr);
+      const ModelInfo& model = alone->model_info();
+      const std::int32_t length = model.max_model_len_tokens - 24;
+      auto prompts = random_prompts(3, length, length, model.vocab_size, 7);
+      std::copy_n(prompts[0].begin(), length * 3 / 4, prompts[1].begin());
+      const Asked expected = Asked::of(*alone, prompts[1], kv);
+      const Asked exact_alone = Asked::of(*alone, prompts[0], {});
+      Asked::of(*shared, prompts[2], kv);  // from then on attention is kept
+      exact_alone.expect_same_answer(Asked::of(*shared, prompts[0], {}));
+      const Asked behind_exact = Asked::of(*shared, prompts[1], kv);
+      behind_exact.expect_same_answer(expected);
+      EXPECT_EQ(behind_exact.num_cached % kChunkTokens, 0);
+      num_cached += behind_exact.num_cached;
+      const Asked exact_again = Asked::of(*shared, prompts[0], {});
+      exact_alone.expect_same_answer(exact_again);
+      EXPECT_GE(exact_again.num_cached, length - 16);
+    }
+  }
+  EXPECT_GE(num_cached, 5 * kChunkTokens);
+}
+
 TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
   const auto engine = load(GetParam());
   ASSERT_NE(engine, nullptr);

@@ -21,6 +21,8 @@ class CellMemory {
   std::string convert(const kv::CellConversions& conversions);
   // The first token of the block is stored: its cells are its own from here on.
   void begin_block(std::int32_t group, BlockId block);
+  // Blocks are made of others: their cells hold the same.
+  void copy_block(const kv::CellStore::BlockCopy& copy) { stamp_of_[{copy.group, copy.to}] = stamp_of_.at({copy.group, copy.from}); }
   // The stamp that all of the cell's bytes hold; none when they are not whole.
   std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell, std::int32_t head_dim) const;
   void fill(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp);

@@ -42,6 +42,16 @@ FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size,
   }
 }
 
+std::string FakeEngine::convert(const kv::CellConversions& conversions) {
+  for (const kv::CellStore::BlockCopy& copy : kv_.cells().block_copies()) {
+    std::vector<Slot>& slots = memory_[static_cast<std::size_t>(copy.group)];
+    std::copy_n(slots.begin() + std::ptrdiff_t{index_of(copy.from)} * kv::kTokensPerBlock, kv::kTokensPerBlock,
+                slots.begin() + std::ptrdiff_t{index_of(copy.to)} * kv::kTokensPerBlock);
+    cells_.copy_block(copy);
+  }
+  return cells_.convert(conversions);
+}
+
 std::string FakeEngine::run_layers(std::span<const sched::ScheduledSequence> scheduled,
                                    const sched::LayerPass& pass) {
   for (std::int32_t layer = pass.first_layer; layer < pass.end_layer; ++layer) {

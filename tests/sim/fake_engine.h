@@ -26,7 +26,7 @@ class FakeEngine {
 
   CellMemory& cells() { return cells_; }
   // Before the sequences of a step: cells become coarser. Empty, or what was wrong.
-  std::string convert(const kv::CellConversions& conversions) { return cells_.convert(conversions); }
+  std::string convert(const kv::CellConversions& conversions);
 
   // Runs some layers of the tokens of prefill-only sequences that have a pass in common: writes their KV,
   // reads what they attend to and their hidden states, and compares both with what the layers before and the

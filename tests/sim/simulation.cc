@@ -38,6 +38,8 @@ void Coverage::add(const Coverage& other) {
   num_preemptions += other.num_preemptions;
   num_hit_tokens += other.num_hit_tokens;
   num_evictions += other.num_evictions;
+  num_borrowed_tokens += other.num_borrowed_tokens;
+  num_block_copies += other.num_block_copies;
   num_skips += other.num_skips;
   num_deduplicated += other.num_deduplicated;
   num_conversions += other.num_conversions;
@@ -100,6 +102,7 @@ std::string Simulation::run() {
   coverage_.num_hit_tokens = scheduler_.stats().prefix_hits_tokens;
   coverage_.num_evictions = kv_.stats().num_evictions;
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;
+  coverage_.num_borrowed_tokens = kv_.stats().num_borrowed_tokens;
   coverage_.num_conversions = num_conversions_;
   coverage_.num_rounds = num_rounds_;
   coverage_.num_moves = num_moves_;
@@ -125,6 +128,7 @@ void Simulation::step() {
     fail("work is left but nothing was scheduled");
   check_order_of_starts();
   check_limits(output);
+  check_journal();
   check_blocks();
   sched::ModelStepResult result = run_model(output);
   if (!failure_.empty()) return;
@@ -201,6 +205,7 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
   for (const kv::CellConversion& conversion : output.conversions->all()) {
     ++(conversion.from.format() == conversion.to.format() ? num_moves_ : num_conversions_);
   }
+  coverage_.num_block_copies += std::ssize(kv_.cells().block_copies());
   std::int64_t num_rounds = 0;
   output.conversions->for_each_round([&](auto) { ++num_rounds; });
   num_rounds_ += std::max<std::int64_t>(num_rounds - 1, 0);

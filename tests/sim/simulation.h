@@ -37,6 +37,8 @@ struct Coverage {
   std::int64_t num_hit_tokens = 0;
   std::int64_t num_evictions = 0;
   std::int64_t num_deduplicated = 0;
+  std::int64_t num_borrowed_tokens = 0;  // taken by sequences with a policy from those without
+  std::int64_t num_block_copies = 0;     // that they made of them
   std::int64_t num_conversions = 0;  // of cells to coarser formats
   std::int64_t num_rounds = 0;       // of them that had to wait for others
   std::int64_t num_moves = 0;        // of cells to other pages
@@ -93,6 +95,7 @@ class Simulation {
   std::vector<std::int32_t> count_holders(std::int32_t group);
   void check_heads_outlive_tails();
   void check_cells();
+  void check_borrowed(const sched::Sequence& sequence);
   void check_copies();
   void check_journal();
   void check_record(const kv::StepRecord& step, const sched::Sequence& sequence);

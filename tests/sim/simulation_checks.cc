@@ -140,12 +140,26 @@ void Simulation::check_blocks() {
   if (kv_.cells().has_disk()) check_copies();
 }
 
+// A sequence's policy leaves alone what it has borrowed. All of that is cached as it was computed, and no other
+// sequence with a policy may find it as its own.
+void Simulation::check_borrowed(const sched::Sequence& sequence) {
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    for (const std::int32_t i : sequence.kv.borrowed_blocks(g)) {
+      const BlockId block = sequence.kv.table(g)[i];
+      const bool is_exact = kv_.cells().bytes(g, block) == kv_.cells().new_block_bytes(g);
+      if (!is_exact || kv_.pool(g).contents(block) == kv::kNoPrefixNode)
+        fail(fmt::format("sequence {} changed a block that it borrowed", number(sequence.id)));
+    }
+  }
+}
+
 // Sequences that asked for exact KV have it; a shared block is as one of its holders' policies may have made
 // it; the memory in use is that of the blocks that have KV.
 void Simulation::check_cells() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
-    if (sequence.status != sched::SequenceStatus::kRunning || sequence.kv_policy.is_lossy()) continue;
-    if (sequence.is_prefill_only) continue;  // takes what it needs of a block
+    if (sequence.status != sched::SequenceStatus::kRunning) continue;
+    check_borrowed(sequence);
+    if (sequence.kv_policy.is_lossy() || sequence.is_prefill_only) continue;  // the latter takes what it needs of a block
     for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
       for (const BlockId block : sequence.kv.tables[static_cast<std::size_t>(g)].blocks()) {
         if (block != kHole && kv_.cells().bytes(g, block) != kv_.cells().new_block_bytes(g)) {
@@ -194,6 +208,8 @@ void Simulation::check_journal() {
   for (const kv::StepRecord& step : journal_.steps) {
     const auto holder = std::ranges::find_if(
         scheduler_.sequences(), [&](const auto& entry) { return entry.second.kv.hold == step.hold; });
+    const bool has_ended = std::ranges::find(journal_.ends, step.hold, &kv::SequenceEnd::hold) != journal_.ends.end();
+    if (has_ended) continue;  // it found a prefix, and no room for more
     if (holder == scheduler_.sequences().end()) {
       fail("a journal is told of a sequence that holds nothing");
     } else {

@@ -160,6 +160,15 @@ void owe_turns(Workload& workload, SeededRandom& random) {
   }
 }
 
+// Prompts are computed in whole chunks, so that policies find what others have cached.
+void keep_chunks_whole(Workload& workload, SeededRandom& random) {
+  workload.kv.prefix_cache = true;
+  workload.kv.prompt_chunk_tokens = kv::kTokensPerBlock * random.between(1, 2);
+  workload.scheduler.max_chunk_tokens = workload.kv.prompt_chunk_tokens;
+  workload.scheduler.max_num_batched_tokens = std::max(workload.scheduler.max_num_batched_tokens, random.between(60, 130));
+  workload.scheduler.max_step_ms = 0.0;
+}
+
 // And sequences so long that some of their cells become ghosts and come back.
 void add_disk(Workload& workload, SeededRandom& random) {
   workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
@@ -201,6 +210,8 @@ Workload make_workload(std::uint64_t seed) {
   if (of_turns.percent(15)) owe_turns(workload, of_turns);
   SeededRandom of_disk(mix(seed, 4));
   if (of_disk.percent(40)) add_disk(workload, of_disk);
+  SeededRandom of_chunks(mix(seed, 13));
+  if (of_chunks.percent(40)) keep_chunks_whole(workload, of_chunks);
   // Demotions have to wait for what others leave behind, or find no room.
   SeededRandom of_pages(mix(seed, 5));
   if (of_pages.percent(50)) workload.kv.max_extra_pages = of_pages.between(0, 2);

@@ -33,6 +33,8 @@ BlockStore::BlockStore(const KvCacheConfig& config)
     room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *
                    cell_bytes(config.new_cells, group.head_dim);
   }
+  const auto full = std::ranges::find_if(config.groups, &LayerGroup::is_full);
+  scored_group_ = full == config.groups.end() ? 0 : static_cast<std::int32_t>(full - config.groups.begin());
 }
 
 bool BlockStore::has_empty(std::span<const std::int32_t> num_blocks) const {
@@ -83,9 +85,17 @@ bool BlockStore::evict_from(std::int32_t group) {
   const auto eviction = mutable_pool(group).evict();
   if (!eviction) return false;
   index_.remove_block(eviction->contents, group);
+  if (group == scored_group_) prefix_scores_.forget(eviction->block);
   cached_bytes_ -= cells_.bytes(group, eviction->block);
   cells_.clear(group, eviction->block);
   ++num_evictions_;
+  return true;
+}
+
+bool BlockStore::make_empty(std::int32_t group) {
+  while (pool(group).num_empty_free() == 0) {
+    if (!evict_from(group)) return false;
+  }
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "kv/blocks/block_pool.h"
 #include "kv/blocks/prefix_index.h"
+#include "kv/blocks/prefix_scores.h"
 #include "kv/cells/cell_store.h"
 #include "kv/kv_cache_config.h"
 #include "kvasir/ids.h"
@@ -31,6 +32,9 @@ class BlockStore {
   const PrefixIndex& index() const { return index_; }
   CellStore& cells() { return cells_; }
   const CellStore& cells() const { return cells_; }
+  PrefixScores& prefix_scores() { return prefix_scores_; }
+  // The group whose blocks they are kept by.
+  std::int32_t scored_group() const { return scored_group_; }
 
   // `num_blocks`: by group. Evicts cached blocks until every group has that many empty ones and there is memory
   // for their cells; false when there cannot be.
@@ -39,6 +43,8 @@ class BlockStore {
   bool has_empty(std::span<const std::int32_t> num_blocks) const;
   // Evicts a block of the group that has the most cached ones; false when nothing is cached.
   bool evict_from_fullest();
+  // Evicts blocks of the group until one is empty; false when none is free.
+  bool make_empty(std::int32_t group);
   // An empty block, without cells. Requires: the group has one.
   BlockId take(CacheOwner owner, std::int32_t group);
   void add_reference(std::int32_t group, BlockId block);
@@ -59,6 +65,8 @@ class BlockStore {
   const KvCacheConfig& config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
+  PrefixScores prefix_scores_;
+  std::int32_t scored_group_ = 0;
   CellStore cells_;
   std::int64_t room_bytes_ = 0;    // that cells may take; the memory is a little more, in whole pages
   std::int64_t cached_bytes_ = 0;  // of blocks that no sequence holds

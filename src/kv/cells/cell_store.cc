@@ -96,6 +96,7 @@ void CellStore::clear(std::int32_t group, BlockId block) {
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
   is_demoting_ = is_first_round_ = true;
+  conversions_.end_round();  // what earlier demotions of this step left may be written to
   moved_from_.clear();
   is_moving_ = arena_.close_sparse_pages(kMaxMoves);
 }
@@ -108,6 +109,31 @@ bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvF
   conversions_.add({demoted, *target, head_dim(group)});
   left_behind_.push_back(demoted);
   demoted = *target;
+  return true;
+}
+
+bool CellStore::copy_as(std::int32_t group, BlockId from, BlockId to, std::span<const KvFormat> formats) {
+  CHECK(is_demoting_ && std::ssize(formats) == cells_per_block(group));
+  targets_.clear();
+  for (const KvFormat format : formats) {
+    const auto target = format == KvFormat::kGone ? KvCellRef{} : allocate_target(format, head_dim(group));
+    if (!target) {
+      for (const KvCellRef taken : targets_) {
+        if (!taken.is_gone()) arena_.free(taken);
+      }
+      return false;
+    }
+    targets_.push_back(*target);
+  }
+  GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+  of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(to) + 1);
+  for (std::int32_t cell = 0; cell < of_group.cells_per_block; ++cell) {
+    KvCellRef& copy = ref(group, to, cell);
+    CHECK(copy.is_gone());
+    copy = targets_[static_cast<std::size_t>(cell)];
+    if (!copy.is_gone()) conversions_.add({at(group, from, cell), copy, head_dim(group)});
+  }
+  block_copies_.push_back({group, from, to});
   return true;
 }
 

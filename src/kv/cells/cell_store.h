@@ -62,6 +62,9 @@ class CellStore {
   void copy(std::int32_t group, BlockId from, BlockId to);
 
   void begin_demotions();
+  // Gives a block of the same group that has no cells those of `from`, in these formats by cell, none of which is
+  // finer. False, and nothing changed, when there is no room. Among demotions; `from` stays as it is.
+  bool copy_as(std::int32_t group, BlockId from, BlockId to, std::span<const KvFormat> formats);
   // Makes a cell coarser; false when there is no room for it, in what earlier demotions left behind either.
   // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since
   // begin_demotions().
@@ -79,7 +82,16 @@ class CellStore {
   void end_demotions();
   // Cells that were demoted and moved since the last call.
   const CellConversions& conversions() const { return conversions_; }
-  void clear_conversions() { conversions_.clear(); }
+  struct BlockCopy {
+    std::int32_t group = 0;
+    BlockId from{}, to{};
+  };
+  // Blocks that they make of others.
+  std::span<const BlockCopy> block_copies() const { return block_copies_; }
+  void clear_conversions() {
+    conversions_.clear();
+    block_copies_.clear();
+  }
 
   KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
     return directory(group).at(block, cell);
@@ -137,6 +149,8 @@ class CellStore {
   DiskCopies copies_;
   DiskUse disk_use_;
   CellConversions conversions_;
+  std::vector<BlockCopy> block_copies_;
+  std::vector<KvCellRef> targets_;      // of copy_as(), kept for its memory
   std::vector<KvCellRef> left_behind_;  // by demotions of this round
   // By the offset of each cell that was moved among these demotions: where its bytes are until conversions
   // run.

@@ -44,6 +44,22 @@ SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_c
   }
 }
 
+SequenceScores SequenceScores::with_room_for(std::int32_t num_blocks) const {
+  SequenceScores other = *this;
+  other.capacity_ = std::max({num_blocks, num_blocks_, 1});
+  const auto copy_rows = [&](auto& to, const auto& from) {
+    to.assign(static_cast<std::size_t>(num_cells_) * static_cast<std::size_t>(other.capacity_), {});
+    for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(index(cell, 0)), num_blocks_,
+                  to.begin() + static_cast<std::ptrdiff_t>(other.index(cell, 0)));
+    }
+  };
+  copy_rows(other.scores_, scores_);
+  copy_rows(other.statistics_, statistics_);
+  if (!is_ghost_.empty()) copy_rows(other.is_ghost_, is_ghost_);
+  return other;
+}
+
 void SequenceScores::reserve(std::int32_t num_blocks) {
   if (num_blocks <= capacity_) return;
   const std::int32_t wider = std::max(num_blocks, 2 * capacity_);

@@ -49,6 +49,9 @@ class SequenceScores {
   SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
                  std::int32_t expected_blocks);
 
+  // The same in rows of `num_blocks`, or of as many as there are.
+  SequenceScores with_room_for(std::int32_t num_blocks) const;
+
   const AttentionMemory& memory() const { return memory_; }
   std::int32_t num_cells() const { return num_cells_; }
   std::int32_t num_blocks() const { return num_blocks_; }

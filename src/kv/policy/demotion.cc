@@ -35,6 +35,8 @@ Demotion::Demotion(const KvCacheConfig& config, BlockStore& blocks, PolicyRecord
 
 void Demotion::end() {
   cells().end_demotions();
+  for (const auto& [group, block] : copied_) blocks_.release(group, block);
+  copied_.clear();
   recorder_.hand_over();
 }
 
@@ -45,33 +47,47 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   kv.num_planned_blocks = num_full_blocks;
   kv.moves.forget_before(num_computed_tokens);
   recorder_.begin_step(kv, num_computed_tokens);
-  const std::int32_t num_budget_blocks = budget_blocks(kv.policy, num_prompt_tokens);
   const double share_before = measure(kv, num_prompt_tokens).share();
-  std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
-  if (kv.policy.budget_bytes > 0)
-    bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
   std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
   for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
     if (!config_.group(g).is_full()) continue;  // blocks that leave a window go by themselves
-    demote_group(kv, g, first_cell,
-                 {.cells = cells(),
-                  .settings = kv.policy,
-                  .costs = config_.format_costs,
-                  .group = g,
-                  .budget_bytes_per_cell = bytes_per_cell,
-                  .blocks = kv.table(g).blocks(),
-                  .num_full_blocks = num_full_blocks,
-                  .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
-                  .num_budget_blocks = num_budget_blocks,
-                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
-                  .pool = cells().has_disk() ? &blocks_.pool(g) : nullptr,
-                  .moves = &kv.moves,
-                  .cell_weights = config_.group(g).cell_weights,
-                  .network = config_.group(g).network.get()});
+    demote_group(kv, g, first_cell, view_of(kv, g, kv.table(g).blocks(), num_full_blocks, num_prompt_tokens));
     first_cell += cells().cells_per_block(g);
   }
   kv.bytes_use.add(share_before, measure(kv, num_prompt_tokens));
   recorder_.end_step(kv, share_before, kv.bytes_use.last_share());
+}
+
+PolicyView Demotion::view_of(const SequenceKv& kv, std::int32_t group, std::span<const BlockId> blocks,
+                             std::int32_t num_full_blocks, std::int32_t num_prompt_tokens) const {
+  std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
+  if (kv.policy.budget_bytes > 0)
+    bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
+  return {.cells = cells(),
+          .settings = kv.policy,
+          .costs = config_.format_costs,
+          .group = group,
+          .budget_bytes_per_cell = bytes_per_cell,
+          .blocks = blocks,
+          .num_full_blocks = num_full_blocks,
+          .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
+          .num_budget_blocks = budget_blocks(kv.policy, num_prompt_tokens),
+          .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(group)],
+          .pool = cells().has_disk() ? &blocks_.pool(group) : nullptr,
+          .moves = &kv.moves,
+          .cell_weights = config_.group(group).cell_weights,
+          .network = config_.group(group).network.get()};
+}
+
+bool Demotion::may_act_on(const SequenceKv& kv, std::int32_t num_full_blocks) const {
+  if (!kv.policy.policy->has_budget()) return true;
+  const std::vector<BlockId> any_blocks(static_cast<std::size_t>(num_full_blocks), kHole);
+  for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
+    if (!config_.group(g).is_full()) continue;
+    const PolicyView view = view_of(kv, g, any_blocks, num_full_blocks, kv.num_prompt_tokens);
+    if (num_full_blocks * view.new_cell_bytes() > view.allowed_bytes()) return true;
+  }
+  return false;
 }
 
 void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell,
@@ -93,12 +109,67 @@ void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t fir
                     [](const CellAction& action) { return std::pair(action.block, action.cell); });
   // A format without room may have some once other cells have their new places, or once the remaining cells
   // have moved together; caches go last.
+  while (!actions_.empty() && !copy_borrowed(kv, group)) {
+    if (cells().gather() || blocks_.evict_from_fullest()) continue;
+    give_up_copies(group);
+    return recorder_.ran_out_of_room();
+  }
+  if (!copies_.empty()) use_copies(kv, group);
   while (!actions_.empty()) {
     const std::size_t num_before = actions_.size();
     std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
     if (actions_.size() == num_before && !cells().gather() && !blocks_.evict_from_fullest()) break;
   }
   if (!actions_.empty()) recorder_.ran_out_of_room();  // the next plan goes on
+}
+
+// Goes on with copies of the borrowed blocks, as the actions want their cells to be; false when there is no room.
+bool Demotion::copy_borrowed(SequenceKv& kv, std::int32_t group) {
+  const std::span<const std::int32_t> borrowed = kv.borrowed_blocks(group);
+  while (copies_.size() < borrowed.size()) {
+    const std::int32_t logical_block = borrowed[copies_.size()];
+    const BlockId original = kv.table(group)[logical_block];
+    formats_.clear();
+    for (std::int32_t cell = 0; cell < cells().cells_per_block(group); ++cell) {
+      formats_.push_back(cells().at(group, original, cell).format());
+    }
+    for (const CellAction& action : std::ranges::equal_range(actions_, logical_block, {}, &CellAction::block)) {
+      formats_[static_cast<std::size_t>(action.cell)] = action.to;
+    }
+    if (!blocks_.make_empty(group)) return false;
+    const BlockId copy = blocks_.take(kv.owner, group);
+    if (!cells().copy_as(group, original, copy, formats_)) {
+      blocks_.release(group, copy);
+      return false;
+    }
+    copies_.push_back(copy);
+  }
+  return true;
+}
+
+void Demotion::give_up_copies(std::int32_t group) {
+  for (const BlockId copy : copies_) blocks_.release(group, copy);
+  copies_.clear();
+}
+
+// The copies take the places of the borrowed blocks, which go the last one first, so that heads outlive their tails.
+void Demotion::use_copies(SequenceKv& kv, std::int32_t group) {
+  std::vector<std::int32_t>& borrowed = kv.borrowed[static_cast<std::size_t>(group)];
+  for (std::size_t i = copies_.size(); i-- > 0;) {
+    const BlockId original = kv.table(group)[borrowed[i]];
+    for (const CellAction& action : std::ranges::equal_range(actions_, borrowed[i], {}, &CellAction::block)) {
+      recorder_.add(kv, group, action, cells().at(group, original, action.cell).format());
+      if (kv.scores.empty()) continue;
+      SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
+      if (action.to == KvFormat::kGone) scores.freeze(action.cell, action.block);
+      if (action.to == KvFormat::kGhost) scores.set_ghost(action.cell, action.block, true);
+    }
+    kv.table(group).replace(borrowed[i], copies_[i]);
+    copied_.emplace_back(group, original);
+  }
+  std::erase_if(actions_, [&](const CellAction& action) { return std::ranges::binary_search(borrowed, action.block); });
+  borrowed.clear();
+  copies_.clear();
 }
 
 // Whether the action needs no further try: done, wished for, or a promotion that there is no room for.

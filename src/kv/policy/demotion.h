@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kv/blocks/block_store.h"
@@ -15,7 +16,8 @@ namespace kvasir::kv {
 
 // Calls come together, between begin() and end(); no sequence is freed or grows between them, but cached blocks
 // may be evicted to make room. A shared block changes by agreement: each holder's demotion of it is pending
-// until all holders have one.
+// until all holders have one. Blocks that a sequence has borrowed from those without a policy never change: before one
+// would, the sequence gets copies of all of them.
 //
 // Thread safety: none; the engine thread is the only caller.
 class Demotion {
@@ -31,6 +33,9 @@ class Demotion {
   void demote_shared(std::span<SequenceKv* const> holders);
   void end();
 
+  // Whether the policy of `kv` may do anything once so many full blocks are computed and none of them is coarse.
+  bool may_act_on(const SequenceKv& kv, std::int32_t num_full_blocks) const;
+
   // The KV of the sequence in the layers without a window, as it is now.
   KvUsage measure(const SequenceKv& kv, std::int32_t num_prompt_tokens) const;
 
@@ -38,6 +43,11 @@ class Demotion {
   CellStore& cells() { return blocks_.cells(); }
   const CellStore& cells() const { return blocks_.cells(); }
   void demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell, const PolicyView& view);
+  PolicyView view_of(const SequenceKv& kv, std::int32_t group, std::span<const BlockId> blocks,
+                     std::int32_t num_full_blocks, std::int32_t num_prompt_tokens) const;
+  bool copy_borrowed(SequenceKv& kv, std::int32_t group);
+  void give_up_copies(std::int32_t group);
+  void use_copies(SequenceKv& kv, std::int32_t group);
   bool carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view, const CellAction& action);
   bool apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action, KvFormat from);
   bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
@@ -50,6 +60,9 @@ class Demotion {
   PolicyRecorder& recorder_;
   std::int64_t num_full_cells_ = 0;  // of a block over the groups without a window
   std::vector<CellAction> actions_;  // of demote(), kept for its memory
+  std::vector<BlockId> copies_;      // of the first borrowed blocks, likewise
+  std::vector<KvFormat> formats_;    // of a copy, likewise
+  std::vector<std::pair<std::int32_t, BlockId>> copied_;  // given back when demotions end, by group
 };
 
 }  // namespace kvasir::kv
