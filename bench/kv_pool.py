@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""As many sequences in a KV pool of 30% of the bytes: kv_pool.py MODEL --file TEXT [--out FILE]
+"""Sequences in a KV pool, in f16 and with a budget: kv_pool.py MODEL --file TEXT [--out FILE]
 
-Starts `kvasir serve` with a pool that holds every sequence as computed, and with one of a share of it and a
-KV budget, in turn (A B B A ...). So many clients at once each send a prompt of their own from TEXT and read a
-streamed answer. Reported are what the server's metrics say: sequences that ran at once, bytes of KV at most,
-preemptions, and tokens of answers and of prompts per second of the whole.
+Starts `kvasir serve --kv-type f16` with a pool that holds --clients sequences, and one with a share of its bytes whose
+requests have a KV budget, in turn (A B B A ...). --requests clients at once each send a prompt of their own from TEXT.
+Reported are what the servers' metrics say: sequences that ran at once, bytes of KV at most, preemptions, and tokens of
+answers per second of the whole.
+
+By default the pool is 30% and the requests are as many as fit in f16. `--pool 1 --requests 40` asks how many more run at
+once in the same bytes.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +25,7 @@ import servers  # noqa: E402
 
 
 def command(args, flags):
-    return [args.binary, "serve", args.model, "--max-num-seqs", args.clients, "--max-model-len",
+    return [args.binary, "serve", args.model, "--any-model-name", "--max-num-seqs", args.requests, "--max-model-len",
             args.prompt_tokens + args.answer_tokens, "--no-prefix-cache",
             "--max-step-ms", 0, *flags]  # prompts first, so that all sequences are there at once
 
@@ -46,7 +49,13 @@ def prompts_of(args):
     """Token ids, so that every prompt has just so many."""
     ids = json.loads(subprocess.run([args.binary, "tokenize", args.model, "--file", args.file, "--json"], check=True,
                                     capture_output=True, text=True).stdout)["ids"]
-    return [ids[i * args.prompt_tokens:(i + 1) * args.prompt_tokens] for i in range(args.clients)]
+    starts = [i * args.prompt_tokens % (len(ids) - args.prompt_tokens) for i in range(args.requests)]
+    return [ids[start:start + args.prompt_tokens] for start in starts]
+
+
+def pool_bytes(args, flags):
+    with servers.running(command(args, flags)) as server:
+        return metrics(server)["kvasir_kv_bytes"]
 
 
 def measure(args, prompts, flags, fields):
@@ -66,7 +75,7 @@ def measure(args, prompts, flags, fields):
             **fields})
 
     with servers.running(command(args, flags)) as server:
-        with concurrent.futures.ThreadPoolExecutor(args.clients + 1) as threads:
+        with concurrent.futures.ThreadPoolExecutor(args.requests + 1) as threads:
             watcher = threads.submit(watch)
             start = time.monotonic()
             try:
@@ -76,30 +85,37 @@ def measure(args, prompts, flags, fields):
             seconds = time.monotonic() - start
             watcher.result()
         end = metrics(server)
-    if end["kvasir_generation_tokens_total"] != args.clients * args.answer_tokens:
-        sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.clients * args.answer_tokens} were asked for")
+    if end["kvasir_generation_tokens_total"] != args.requests * args.answer_tokens:
+        sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.requests * args.answer_tokens} were asked for")
     return {"pool_bytes": end["kvasir_kv_bytes"], "most_running": most["running"], "most_bytes": most["bytes"],
             "preemptions": end["kvasir_preemptions_total"], "seconds": seconds,
-            "answer_tokens_per_s": args.clients * args.answer_tokens / seconds}
+            "answer_tokens_per_s": args.requests * args.answer_tokens / seconds}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--file", required=True)
-    parser.add_argument("--binary", default=str(servers.KVASIR))
-    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--binary", type=pathlib.Path, default=servers.KVASIR)
+    parser.add_argument("--clients", type=int, default=16, help="sequences that the pool holds in f16")
+    parser.add_argument("--requests", type=int, default=0, help="at once to both servers (0: as many)")
     parser.add_argument("--prompt-tokens", type=int, default=1920)
     parser.add_argument("--answer-tokens", type=int, default=128)
     parser.add_argument("--pool", type=float, default=0.3, help="share of the full pool")
     parser.add_argument("--budget", type=float, default=0.25, help="kv_budget of the requests in the small pool")
+    parser.add_argument("--policy", default="ladder")
+    parser.add_argument("--quality", default="gate")
+    parser.add_argument("--flags", default="", help="more flags of the server with a budget")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--out", help="JSON")
     args = parser.parse_args()
+    args.requests = args.requests or args.clients
     prompts = prompts_of(args)
     tokens = args.clients * (args.prompt_tokens + args.answer_tokens)
-    full = (["--kv-cache-tokens", str(tokens)], {})
-    small = (["--kv-cache-tokens", str(int(args.pool * tokens))], {"kv_budget": args.budget})
+    full = (["--kv-type", "f16", "--kv-cache-tokens", str(tokens)], {})
+    as_computed = pool_bytes(args, full[0]) / pool_bytes(args, ["--kv-cache-tokens", str(tokens)])
+    small = (["--kv-cache-tokens", str(int(args.pool * as_computed * tokens)), *args.flags.split()],
+             {"kv_policy": args.policy, "kv_budget": args.budget, "kv_quality": args.quality})
     runs = {"full": [], "small": []}
     for pair in range(args.pairs):
         order = [("full", full), ("small", small)]
@@ -109,7 +125,8 @@ def main():
     ratios = [small["answer_tokens_per_s"] / full["answer_tokens_per_s"]
               for full, small in zip(runs["full"], runs["small"])]
     report = {"model": args.model, "clients": args.clients, "prompt_tokens": args.prompt_tokens,
-              "answer_tokens": args.answer_tokens, "budget": args.budget, "runs": runs,
+              "answer_tokens": args.answer_tokens, "budget": args.budget, "policy": args.policy,
+              "quality": args.quality, "requests": args.requests, "pool": args.pool, "runs": runs,
               "throughput_ratio": {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}}
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")

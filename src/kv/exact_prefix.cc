@@ -12,8 +12,8 @@
 namespace kvasir::kv {
 namespace {
 
-// Attention is kept for the beginning of a prompt: that of the end of a chunk takes 8 bytes for each cell before it.
-constexpr std::int32_t kMaxRecordedTokens = 8192;
+// Attention is kept for the beginning of a prompt: that of the end of each chunk takes 8 bytes for each cell before it.
+constexpr std::int32_t kMaxRecordedTokens = 4096;
 
 // Whether its policy acts behind chunks, whenever there is no room.
 bool acts_as_it_reads(const KvPolicySettings& policy) {
