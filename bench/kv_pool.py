@@ -4,7 +4,7 @@
 Starts `kvasir serve --kv-type f16` with a pool that holds --clients sequences, and one with a share of its bytes whose
 requests have a KV budget, in turn (A B B A ...). --requests clients at once each send a prompt of their own from TEXT.
 Reported are what the servers' metrics say: sequences that ran at once, bytes of KV at most, preemptions, and tokens of
-answers per second of the whole.
+answers per second of the whole, and processor time of the servers, which other work on the machine hardly moves.
 
 By default the pool is 30% and the requests are as many as fit in f16. `--pool 1 --requests 40` asks how many more run at
 once in the same bytes.
@@ -14,6 +14,7 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -58,7 +59,14 @@ def pool_bytes(args, flags):
         return metrics(server)["kvasir_kv_bytes"]
 
 
+def cpu_seconds():
+    """Of servers that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(args, prompts, flags, fields):
+    cpu_before = cpu_seconds()
     most = {"running": 0.0, "bytes": 0.0}
     done = threading.Event()
 
@@ -89,6 +97,7 @@ def measure(args, prompts, flags, fields):
         sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.requests * args.answer_tokens} were asked for")
     return {"pool_bytes": end["kvasir_kv_bytes"], "most_running": most["running"], "most_bytes": most["bytes"],
             "preemptions": end["kvasir_preemptions_total"], "seconds": seconds,
+            "cpu_seconds": cpu_seconds() - cpu_before,
             "answer_tokens_per_s": args.requests * args.answer_tokens / seconds}
 
 

@@ -22,7 +22,7 @@ bool acts_as_it_reads(const KvPolicySettings& policy) {
 
 }  // namespace
 
-// Or, of a sequence without a policy, decides how far its attention is kept.
+// And decides how far its attention is kept.
 void KvCacheManager::open_exact_roots(SequenceKv& kv, const CacheScope& scope) {
   const std::int32_t chunk_tokens = config_.prompt_chunk_tokens;
   if (chunk_tokens <= 0 || chunk_tokens % kTokensPerBlock != 0) return;
@@ -35,11 +35,14 @@ void KvCacheManager::open_exact_roots(SequenceKv& kv, const CacheScope& scope) {
   if (!acts_as_it_reads(kv.policy)) return;
   const KvPolicySettings exact = {.weights_version = kv.policy.weights_version};
   std::tie(kv.exact_root, kv.exact_tenant_root) = open_roots(scope, policy_fingerprint(exact, config_.new_cells));
+  if (kv.policy.policy->memory() == AttentionMemory{}) return;
+  kv.record_end_tokens = last_shared_chunk_end(kv, std::min(kv.num_prompt_tokens, kMaxRecordedTokens));
 }
 
 // A sequence that begins behind a found prefix knows the attention before only where it was kept.
 void KvCacheManager::go_on_recording(SequenceKv& kv, std::int32_t num_found_tokens) {
   if (kv.record_end_tokens == 0) return;
+  if (kv.policy.is_lossy()) return stop_recording(kv);
   const std::int32_t scored = blocks_.scored_group();
   const BlockId last = kv.table(scored)[num_found_tokens / kTokensPerBlock - 1];
   const auto* kept = num_found_tokens % config_.prompt_chunk_tokens == 0
@@ -49,13 +52,13 @@ void KvCacheManager::go_on_recording(SequenceKv& kv, std::int32_t num_found_toke
   kv.num_recorded_tokens = num_found_tokens;
 }
 
-void KvCacheManager::record_attention(SequenceKv& kv, std::int32_t num_computed_tokens) {
+void KvCacheManager::record_attention(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens) {
   if (kv.record_end_tokens == 0) return;
   kv.num_recorded_tokens += config_.prompt_chunk_tokens;
-  const bool is_whole = num_computed_tokens == kv.num_recorded_tokens && kv.cursor != kNoPrefixNode;
+  const bool is_whole = num_computed_tokens == kv.num_recorded_tokens;
   if (is_whole) {
-    const BlockId last = kv.table(blocks_.scored_group())[num_computed_tokens / kTokensPerBlock - 1];
-    if (!blocks_.prefix_scores().has(last)) {
+    const BlockId last = last_exact_block(kv, tokens, num_computed_tokens);
+    if (last != kHole && !blocks_.prefix_scores().has(last)) {
       std::vector<SequenceScores> scores;
       for (const SequenceScores& of_group : kv.scores) scores.push_back(of_group.with_room_for(0));
       blocks_.prefix_scores().keep(last, std::move(scores));
@@ -65,8 +68,17 @@ void KvCacheManager::record_attention(SequenceKv& kv, std::int32_t num_computed_
   stop_recording(kv);
 }
 
+// That holds the end of the first `num_tokens` as computed and is cached; kHole: none.
+BlockId KvCacheManager::last_exact_block(const SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_tokens) {
+  const std::int32_t scored = blocks_.scored_group();
+  const std::int32_t last = num_tokens / kTokensPerBlock - 1;
+  if (!kv.policy.is_lossy()) return kv.cursor == kNoPrefixNode ? kHole : kv.table(scored)[last];
+  find_path(kv, kv.exact_root, kv.exact_tenant_root, tokens);
+  return last < std::ssize(path_) ? blocks_.index().block(path_[static_cast<std::size_t>(last)], scored) : kHole;
+}
+
 void KvCacheManager::stop_recording(SequenceKv& kv) {
-  if (std::exchange(kv.record_end_tokens, 0) > 0) kv.scores.clear();
+  if (std::exchange(kv.record_end_tokens, 0) > 0 && !kv.policy.is_lossy()) kv.scores.clear();
 }
 
 // The end of the last whole chunk among `num_tokens` that is as computed when the sequence's policy has seen the chunks
@@ -111,6 +123,8 @@ std::int32_t KvCacheManager::borrow_exact_prefix(SequenceKv& kv, std::span<const
       }
     }
     kv.has_borrowed = true;
+    kv.num_recorded_tokens = end;
+    if (end >= kv.record_end_tokens) stop_recording(kv);
     kv.num_found_blocks = num_blocks;
     num_borrowed_tokens_ += end;
     return end;
@@ -123,6 +137,7 @@ void KvCacheManager::borrow_nothing(SequenceKv& kv) {
   for (PrefixNodeId* root : {&kv.exact_root, &kv.exact_tenant_root}) {
     if (*root != kNoPrefixNode) blocks_.index().release(std::exchange(*root, kNoPrefixNode));
   }
+  stop_recording(kv);
 }
 
 void KvCacheManager::act_on_found_prefix(SequenceKv& kv) {

@@ -113,6 +113,18 @@ TEST_F(ExactPrefix, IsNotFoundWithoutTheAttentionThatAPolicyKnows) {
   EXPECT_EQ(num_cached_, 3 * kChunkTokens);
 }
 
+// Exact requests that come later find all of it, and so never pay attention to it again.
+TEST_F(ExactPrefix, IsFoundWhereTheFirstRequestWithABudgetKeptItsAttention) {
+  const SequenceKv unasked = read({});
+  read_and_free(half_);
+  ASSERT_EQ(num_cached_, 0);
+  const KvPolicySettings less = {.policy = &ladder_policy(), .budget_share = 0.4};
+  const SequenceKv alone = read(less, "alone");
+  const SequenceKv behind = read(less);
+  EXPECT_EQ(num_cached_, 2 * kChunkTokens);
+  EXPECT_EQ(formats_of(behind), formats_of(alone));
+}
+
 TEST_F(ExactPrefix, IsNotFoundByAPolicyThatActsOnlyOnce) {
   read_and_free(half_, "other");
   const SequenceKv exact = read({});

@@ -250,7 +250,7 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
       index_block(kv, kv.num_indexed_blocks++);
     }
   }
-  record_attention(kv, num_computed_tokens);
+  record_attention(kv, tokens, num_computed_tokens);
   slide(kv, num_computed_tokens);
   kv.num_computed_tokens = num_computed_tokens;
 }

@@ -141,7 +141,8 @@ class KvCacheManager {
   void open_cursor(SequenceKv& kv, const CacheScope& scope);
   void open_exact_roots(SequenceKv& kv, const CacheScope& scope);
   void find_path(const SequenceKv& kv, PrefixNodeId root, PrefixNodeId tenant_root, std::span<const TokenId> tokens);
-  void record_attention(SequenceKv& kv, std::int32_t num_computed_tokens);
+  void record_attention(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
+  BlockId last_exact_block(const SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_tokens);
   static void stop_recording(SequenceKv& kv);
   void go_on_recording(SequenceKv& kv, std::int32_t num_found_tokens);
   std::int32_t borrow_exact_prefix(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_own_blocks);

@@ -47,7 +47,8 @@ struct SequenceKv {
   // change; before one would, the sequence gets copies of all of them.
   std::vector<std::vector<std::int32_t>> borrowed;
   bool has_borrowed = false;  // some, at some time
-  // Without a policy: its attention is kept with its prefix at the end of each whole chunk up to here.
+  // Its attention is kept with the exact prefix at the end of each whole chunk up to here; with a policy no further than
+  // it leaves cells as computed.
   std::int32_t record_end_tokens = 0;
   std::int32_t num_recorded_tokens = 0;  // so far
   KvPolicySettings policy;
