@@ -16,6 +16,7 @@
 #include "kvasir/adapter_type.h"
 #include "kvasir/engine_snapshot.h"
 #include "kvasir/ids.h"
+#include "kvasir/kv_learning_stats.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 #include "kvasir/shadow_stats.h"
@@ -28,6 +29,7 @@ class Tokenizer;
 class ChatTemplate;
 }  // namespace text
 namespace kv {
+class ForecastLearner;
 class PolicyJournal;
 }  // namespace kv
 class StepTurn;
@@ -142,6 +144,9 @@ struct EngineConfig {
   // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the
   // engine.
   kv::PolicyJournal* kv_journal = nullptr;
+  // Learns the forecast of attention from requests, and serves it to those that come; null: nothing is learned. Borrowed: it
+  // must outlive the engine.
+  kv::ForecastLearner* kv_learner = nullptr;
   // Engines with the same one run one step at a time between them; null: the engine has the cores for itself.
   std::shared_ptr<StepTurn> step_turn = {};
 };
@@ -270,6 +275,7 @@ struct EngineStats {
   double draft_model_seconds_total = 0.0;                 // that the draft model took
   DraftEstimates draft_estimates;
   std::vector<ShadowStats> shadows;  // where answers are scored again
+  std::optional<KvLearningStats> kv_learning;  // where the forecast of attention is learned from requests
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of

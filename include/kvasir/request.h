@@ -40,6 +40,7 @@ struct KvParams {
   // Instead of the quality's: the most attention that a later query may be expected to pay to what is
   // dropped, in each layer and head, 0 to 1. Beyond that the budget is exceeded. For policies that forecast.
   std::optional<double> max_lost_share = {};
+  bool learns = true;  // a server that learns from traffic may learn from this request
   std::uint64_t seed = 0;            // of policies that draw lots
   std::int32_t only_at_tokens = 0;   // > 0: the policy acts once, after the step that computes just so many
   bool is_share_of_present = false;  // the budget is of the tokens that are computed (evaluation)
@@ -126,6 +127,7 @@ struct KvUsage {
   std::int64_t num_cells = 0;
   std::int64_t num_dropped_cells = 0;  // that attention does not read: dropped, or on disk
   bool is_downgraded = false;  // another policy served it than was asked for, which is held back
+  bool is_shadow = false;      // all of it stayed as it was computed, for a server that learns from traffic
 
   double share() const {
     return full_bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(full_bytes);
@@ -139,6 +141,7 @@ struct KvUsage {
     num_cells += other.num_cells;
     num_dropped_cells += other.num_dropped_cells;
     is_downgraded |= other.is_downgraded;
+    is_shadow |= other.is_shadow;
     return *this;
   }
 };

@@ -15,6 +15,7 @@
 #include "cli/eval_gate.h"
 #include "cli/eval_hidden.h"
 #include "cli/eval_kv.h"
+#include "cli/eval_kv_learn.h"
 #include "cli/eval_kv_regret.h"
 #include "cli/eval_search.h"
 #include "cli/input_file.h"
@@ -201,6 +202,7 @@ void add_eval(CLI::App& app, Context& context) {
             [logits_options, &context] { return write_logits(*logits_options, context.options); });
 
   add_eval_kv(*verb, context);
+  add_eval_kv_learn(*verb, context);
   add_eval_kv_regret(*verb, context);
   add_eval_gate(*verb, context);
   add_eval_search(*verb, context);

@@ -27,6 +27,7 @@
 #include "cli/draft_options.h"
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
+#include "cli/learn_options.h"
 #include "cli/limit_options.h"
 #include "cli/lost_device.h"
 #include "cli/model_library.h"
@@ -64,6 +65,7 @@ struct ServeOptions {
   server::observe::TracingFlags tracing;
   EngineOptions engine;
   ShadowOptions shadows;
+  LearnOptions learning;
 };
 
 Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
@@ -220,6 +222,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     if (places.size() == 1 || path->empty()) continue;
     return make_error(ErrorKind::kUsage, fmt::format("--{}: it goes with one model, {} are served", flag, places.size()), flag);
   }
+  KVASIR_CHECKED(check_learning(options.learning, places.size()));
   KVASIR_CHECKED(set_shadows(options.shadows, options.server.kv, places.size()));
   if (!options.shadows.against.empty()) config.step_turn = std::make_shared<StepTurn>();
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
@@ -240,6 +243,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   raise_descriptor_limit(options.server.limits, logger);
   KVASIR_CHECKED(server::Server::check(options.server));
   for (const ModelPlace& place : places) KVASIR_CHECKED(fetch_if_missing(place.model, globals));
+  KVASIR_TRY(const auto learner, begin_learning(options.learning, places.front().model, config, logger));
   KVASIR_TRY(ModelMemory memory, ModelMemory::share(places, config, options.models.max_loaded, logger));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(OpenedModels models, open_models(options, places, globals, signals, logger));
@@ -337,6 +341,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_shadow_options(*verb, options->shadows);
+  add_learn_options(*verb, options->learning);
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
       ->transform(whole_number(0, 65535))

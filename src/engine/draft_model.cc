@@ -30,6 +30,7 @@ EngineConfig draft_config(const EngineConfig& config) {
   own.reserved_bytes = 0;
   own.kv_disk_bytes = 0;
   own.kv_journal = nullptr;
+  own.kv_learner = nullptr;
   own.kv_calibration = false;
   own.prefix_cache = false;
   own.prefill_only = false;

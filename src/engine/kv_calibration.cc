@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -108,6 +110,17 @@ Status apply_forecast_of(const std::string& path, const std::string& model_path,
 Status apply_kv_calibration(const std::string& model_path, const std::string& forecast_path, kv::KvCacheConfig& kv) {
   KVASIR_CHECKED(apply_beside(model_path, forecast_path.empty(), kv));
   return forecast_path.empty() ? Status{} : apply_forecast_of(forecast_path, model_path, kv);
+}
+
+io::KvForecastNumbers kv_forecast_numbers(const kv::ForecastNetwork& network) {
+  io::KvForecastNumbers numbers;
+  for (const auto& weights : network.input_weights) std::ranges::copy(weights, std::back_inserter(numbers.input_weights));
+  for (const auto& biases : network.hidden_biases) std::ranges::copy(biases, std::back_inserter(numbers.hidden_biases));
+  std::ranges::copy(network.output_weights, std::back_inserter(numbers.output_weights));
+  std::ranges::copy(network.output_biases, std::back_inserter(numbers.output_biases));
+  std::ranges::copy(network.asked_weights, std::back_inserter(numbers.asked_weights));
+  std::ranges::copy(network.asked_biases, std::back_inserter(numbers.asked_biases));
+  return numbers;
 }
 
 }  // namespace kvasir

@@ -125,7 +125,7 @@ bool is_compressed(const KvParams& kv) {
 }
 
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
-  if (usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
+  if (usage.is_shadow || usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
   const std::int64_t allowed_bytes = kv.budget_bytes * std::max(num_choices, 1);
   const bool is_share = kv.budget < 1.0 && usage.share() > kv.budget;
   const bool is_beyond = is_share || (allowed_bytes > 0 && usage.bytes > allowed_bytes);

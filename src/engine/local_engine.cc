@@ -200,6 +200,7 @@ EngineStats LocalEngine::stats() const {
   admission_.describe(stats);
   guides_.describe(stats);
   loaded_.adapters->describe(stats);
+  learning_.describe(stats);
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -301,6 +302,7 @@ void LocalEngine::start_request(Arrival arrival) {
   request.takes_drafts = request.takes_forced_runs && request.request.speculates;
   begin_beam_search(request);
   auto sequence = sequence_request(request, eos_token_ids, arrival.expected_cached_tokens, now);
+  learning_.prepare(request, kv_, counters_.num_waiting, sequence);
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
     request.embedding.emplace(
@@ -478,6 +480,7 @@ void LocalEngine::publish_stats() {
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
   adapter_uses_.describe(counters_);
   scheduler_.describe_load(load_);
+  learning_.note_waiting(counters_.num_waiting);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
   // A thread that waits for the end reads the numbers then.

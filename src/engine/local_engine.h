@@ -26,6 +26,7 @@
 #include "engine/loaded_model.h"
 #include "engine/request_admission.h"
 #include "engine/table_prefault.h"
+#include "engine/traffic_learning.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -128,6 +129,7 @@ class LocalEngine final : public Engine {
   std::unique_ptr<DraftModel> draft_model_;
   DraftSteps draft_steps_;
   AdapterUses adapter_uses_;
+  TrafficLearning learning_{config_.kv_learner, loaded_.kv, config_.model_path};
   std::vector<ActiveRequest*> ready_beams_;  // whose beams have all proposed in this step
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;

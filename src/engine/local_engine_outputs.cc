@@ -99,6 +99,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     output.usage.completion_tokens += c.completion_tokens;
     output.usage.kv += c.kv;
   }
+  output.usage.kv.is_shadow = request.is_kv_shadow;
   output.usage.draft_tokens = request.num_drafts;
   output.usage.search_tokens = request.num_search_tokens;
   output.usage.draft_tokens_accepted = request.num_drafts_accepted;

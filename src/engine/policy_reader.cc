@@ -9,9 +9,9 @@
 namespace kvasir {
 
 Status read_with_policy(LoadedModel& loaded, std::span<const TokenId> text, const kv::KvPolicy& policy,
-                        const std::function<bool()>& keep_going) {
+                        const std::function<bool()>& keep_going, std::int32_t step_tokens) {
   kv::KvCacheManager kv(loaded.kv);
-  sched::Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = kv::kTokensPerBlock}, kv);
+  sched::Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = step_tokens}, kv);
   runtime::ModelRunner runner(*loaded.model, *loaded.backend, loaded.kv_views(kv.cells()),
                               loaded.prefill_only_memory(kv.cells(), kv.prefill_only().group()), loaded.max_logit_rows);
   sched::SequenceRequest request;

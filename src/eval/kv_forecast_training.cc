@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "engine/kv_calibration.h"
 #include "engine/loaded_model.h"
 #include "engine/policy_reader.h"
 #include "eval/kv_planted_facts.h"
@@ -48,17 +49,6 @@ std::int32_t num_cells(const LoadedModel& loaded) {
   return count;
 }
 
-io::KvForecastNumbers numbers_of(const kv::ForecastNetwork& network) {
-  io::KvForecastNumbers numbers;
-  for (const auto& weights : network.input_weights) std::ranges::copy(weights, std::back_inserter(numbers.input_weights));
-  for (const auto& biases : network.hidden_biases) std::ranges::copy(biases, std::back_inserter(numbers.hidden_biases));
-  std::ranges::copy(network.output_weights, std::back_inserter(numbers.output_weights));
-  std::ranges::copy(network.output_biases, std::back_inserter(numbers.output_biases));
-  std::ranges::copy(network.asked_weights, std::back_inserter(numbers.asked_weights));
-  std::ranges::copy(network.asked_biases, std::back_inserter(numbers.asked_biases));
-  return numbers;
-}
-
 // It says 1 for all.
 kv::ForecastNetwork network_of_means(std::int32_t num_cells) {
   kv::ForecastNetwork network;
@@ -90,7 +80,7 @@ Result<LearnedKvForecast> train_kv_forecast(const EngineConfig& config, std::spa
     return !was_stopped;
   });
   if (was_stopped) return make_error(ErrorKind::kCancelled, "interrupted");
-  LearnedKvForecast learned = {.numbers = numbers_of(network)};
+  LearnedKvForecast learned = {.numbers = kv_forecast_numbers(network)};
   learned.num_rows = std::ssize(rows);
   learned.held_out_loss = learn::forecast_loss(network, held_out);
   learned.mean_loss = learn::forecast_loss(network_of_means(cells), held_out);

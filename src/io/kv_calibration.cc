@@ -18,7 +18,7 @@ namespace {
 constexpr double kMostCost = 1e6;  // far above what any format of any model costs
 
 constexpr const char* kModelKey = "model";
-constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights", *kForecastKey = "kv_forecast", *kCurveKey = "kv_cost_curve";
+constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights", *kForecastKey = "kv_forecast", *kCurveKey = "kv_cost_curve", *kLearnedKey = "kv_learned";
 
 struct ForecastPart {
   const char* key;
@@ -97,6 +97,23 @@ Status read_cost_curve(const std::string& path, const simdjson::dom::element& js
   return {};
 }
 
+Status read_learned(const std::string& path, const simdjson::dom::element& json, KvLearnedForecast& learned) {
+  const auto read_count = [&](const char* key, std::int64_t& count) { return json[key].get_int64().get(count) == simdjson::SUCCESS && count >= 0; };
+  const bool is_whole = read_count("version", learned.version) && read_count("rows", learned.num_rows) &&
+                        read_count("sequences", learned.num_sequences) && read_amount(json, "cost_ratio", learned.cost_ratio);
+  return is_whole ? Status{} : bad_file(path, fmt::format("{} is not whole", kLearnedKey));
+}
+
+void write_learned(JsonWriter& json, const KvLearnedForecast& learned) {
+  json.key(kLearnedKey)
+      .begin_object()
+      .member("version", learned.version)
+      .member("rows", learned.num_rows)
+      .member("sequences", learned.num_sequences)
+      .member("cost_ratio", learned.cost_ratio)
+      .end_object();
+}
+
 }  // namespace
 
 void write_cost_curve(JsonWriter& json, const KvCostCurve& curve) {
@@ -142,9 +159,10 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   if (costs_nothing && !calibration.costs.empty()) return bad_file(path, "no format costs anything");
   std::string_view model;
   if (file[kModelKey].get_string().get(model) == simdjson::SUCCESS) calibration.model = model;
-  simdjson::dom::element weights, forecast, curve;
+  simdjson::dom::element weights, forecast, curve, learned;
   if (file[kForecastKey].get(forecast) == simdjson::SUCCESS) KVASIR_CHECKED(read_forecast(path, forecast, calibration));
   if (file[kCurveKey].get(curve) == simdjson::SUCCESS) KVASIR_CHECKED(read_cost_curve(path, curve, calibration.cost_curve));
+  if (file[kLearnedKey].get(learned) == simdjson::SUCCESS) KVASIR_CHECKED(read_learned(path, learned, calibration.learned));
   if (file[kWeightsKey].get(weights) != simdjson::SUCCESS) return calibration;  // of an older version
   simdjson::dom::array of_heads;
   if (weights.get_array().get(of_heads) != simdjson::SUCCESS) {
@@ -186,6 +204,7 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
     json.end_object();
   }
   if (!calibration.cost_curve.points.empty()) write_cost_curve(json.key(kCurveKey), calibration.cost_curve);
+  if (calibration.learned.version > 0) write_learned(json, calibration.learned);
   json.end_object();
   text += '\n';
   return replace_text_file(path, text);

@@ -33,6 +33,14 @@ struct KvCostCurve {
   std::vector<Point> points = {};  // the largest budget first
 };
 
+// Which forecast it is, where it was learned from traffic.
+struct KvLearnedForecast {
+  std::int64_t version = 0;        // 0: it was not
+  std::int64_t num_rows = 0;       // that it was learned from
+  std::int64_t num_sequences = 0;  // that it was measured on, none of which it was learned from
+  double cost_ratio = 1.0;         // planned costs on these, to those of the forecast before
+};
+
 // By the format's name: what attention that is paid to a cell of it loses, in the unit of kv::FormatCosts.
 struct KvCalibration {
   std::string model;  // its fingerprint; empty in files of older versions
@@ -42,6 +50,7 @@ struct KvCalibration {
   std::vector<double> head_weights = {};
   KvForecastNumbers forecast = {};
   KvCostCurve cost_curve = {};
+  KvLearnedForecast learned = {};
 };
 
 // The path of the calibration of the model in this file.

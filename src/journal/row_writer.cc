@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "kv/policy/served_forecast.h"
+
 namespace kvasir::journal {
 namespace {
 
@@ -64,8 +66,8 @@ Result<RowWriter> RowWriter::create(sqlite::Database& database, const std::strin
   KVASIR_TRY(sqlite::Statement run_format, database.prepare("INSERT INTO run_formats VALUES (?, ?, ?, ?)"));
   KVASIR_TRY(sqlite::Statement sequence,
              database.prepare("INSERT INTO sequences(run, request, choice, client_id, policy, budget_share, "
-                              "budget_bytes, max_lost_share, only_at_tokens, prompt_tokens) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "budget_bytes, max_lost_share, only_at_tokens, forecast_version, prompt_tokens) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   KVASIR_TRY(
       sqlite::Statement step,
       database.prepare("INSERT INTO steps(sequence, token, planned, bytes_before, bytes_after, lost_max, "
@@ -116,7 +118,8 @@ Status RowWriter::write_sequence(const kv::SequenceRecord& sequence) {
                                           holder.choice, std::string_view(holder.client_id),
                                           policy.policy == nullptr ? "none" : policy.policy->name(),
                                           policy.budget_share, policy.budget_bytes, policy.max_lost_share,
-                                          policy.only_at_tokens, holder.num_prompt_tokens));
+                                          policy.only_at_tokens, policy.forecast != nullptr ? policy.forecast->version : 0,
+                                          holder.num_prompt_tokens));
   sequences_[static_cast<std::int64_t>(sequence.hold)].row = database_->last_row();
   return {};
 }

@@ -13,7 +13,7 @@ namespace kvasir::journal {
 namespace {
 
 constexpr std::int64_t kApplicationId = 0x4b564c47;  // "KVLG"
-constexpr std::int64_t kSchemaVersion = 2;
+constexpr std::int64_t kSchemaVersion = 3;
 
 // Shares and forecasts are of the attention of one query: 1 is all that it pays, in one layer and KV head,
 // mean over the query heads. Blocks are 16 tokens each, from token 16 * block.
@@ -42,6 +42,7 @@ CREATE TABLE sequences(         -- with a KV policy; one that was preempted come
   budget_bytes INTEGER NOT NULL,    -- 0: none
   max_lost_share REAL NOT NULL,
   only_at_tokens INTEGER NOT NULL,  -- 0: acts whenever blocks have become full
+  forecast_version INTEGER NOT NULL,  -- of --kv-learn; 0: it was not learned from traffic
   prompt_tokens INTEGER NOT NULL,
   tokens INTEGER,               -- computed when it ended
   bytes_share REAL,             -- bytes_after of the last step

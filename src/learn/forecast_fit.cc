@@ -15,7 +15,9 @@ namespace {
 using Network = kv::ForecastNetwork;
 constexpr std::size_t kInputs = Network::kNumInputs, kHidden = Network::kNumHidden;
 
-constexpr float kGreatestRate = 3e-3f, kLeastRate = 1e-5f;
+constexpr float kLeastRate = 1e-5f;
+// Of an input that is always the same: weights over less would leave nothing of a bias in float.
+constexpr double kLeastSpread = 1e-3;
 constexpr std::int32_t kWarmUpSteps = 100;
 constexpr float kFirstMomentum = 0.9f, kSecondMomentum = 0.99f;
 constexpr std::int32_t kStepsPerQuestion = 50;
@@ -56,7 +58,7 @@ Scaling scaling_of(std::span<const ForecastRow> rows) {
   for (std::size_t i = 0; i < kInputs; ++i) {
     const double mean = sum[i] / count;
     scaling.mean[i] = static_cast<float>(mean);
-    scaling.spread[i] = static_cast<float>(std::sqrt(std::max(0.0, square[i] / count - mean * mean)) + 1e-6);
+    scaling.spread[i] = static_cast<float>(std::max(kLeastSpread, std::sqrt(std::max(0.0, square[i] / count - mean * mean))) + 1e-6);
   }
   return scaling;
 }
@@ -79,7 +81,7 @@ void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers
     log_odds += std::max(0.0f, hidden[j]) * numbers.asked()[j];
   }
   const float slope = is_cut(z) ? 0.0f : std::exp(z) - row.target;
-  const float asked_slope = is_cut(log_odds) ? 0.0f : 1.0f / (1.0f + std::exp(-log_odds)) - (row.is_asked ? 1.0f : 0.0f);
+  const float asked_slope = is_cut(log_odds) ? 0.0f : 1.0f / (1.0f + std::exp(-log_odds)) - row.asked;
   slopes.output_bias(cell) += slope;
   slopes.asked_bias(cell) += asked_slope;
   for (std::size_t j = 0; j < kHidden; ++j) {
@@ -92,10 +94,10 @@ void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers
   }
 }
 
-float rate_of(std::int32_t step, std::int32_t num_steps) {
+float rate_of(std::int32_t step, const FitOptions& options) {
   const float warm = std::min(1.0f, static_cast<float>(step) / kWarmUpSteps);
-  const float part = static_cast<float>(step) / static_cast<float>(num_steps);
-  return kGreatestRate * warm * 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * part)) + kLeastRate;
+  const float part = static_cast<float>(step) / static_cast<float>(options.num_steps);
+  return options.greatest_rate * warm * 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * part)) + kLeastRate;
 }
 
 // The network for inputs as they come.
@@ -118,23 +120,48 @@ Network network_of(Numbers& numbers, const Scaling& scaling, std::size_t num_cel
   return network;
 }
 
+void begin_at_random(Numbers& numbers, std::mt19937_64& random) {
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < kInputs * kHidden; ++i) numbers.values()[i] = normal(random) / std::sqrt(static_cast<float>(kInputs));
+  for (std::size_t j = 0; j < 2 * kHidden; ++j) numbers.output()[j] = 0.1f * normal(random);
+}
+
+// network_of() the other way.
+void begin_with(const Network& network, const Scaling& scaling, Numbers& numbers) {
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    for (std::size_t j = 0; j < kHidden; ++j) numbers.input(i)[j] = network.input_weights[i][j] * scaling.spread[i];
+  }
+  std::ranges::copy(network.output_weights, numbers.output());
+  const bool knows_asked = !network.asked_biases.empty();
+  if (knows_asked) std::ranges::copy(network.asked_weights, numbers.asked());
+  for (std::size_t cell = 0; cell < network.output_biases.size(); ++cell) {
+    for (std::size_t j = 0; j < kHidden; ++j) {
+      float bias = network.hidden_biases[cell][j];
+      for (std::size_t i = 0; i < kInputs; ++i) bias += scaling.mean[i] * network.input_weights[i][j];
+      numbers.hidden_bias(cell)[j] = bias;
+    }
+    numbers.output_bias(cell) = network.output_biases[cell];
+    if (knows_asked) numbers.asked_bias(cell) = network.asked_biases[cell];
+  }
+}
+
 }  // namespace
 
 Network fit_forecast(std::span<const ForecastRow> rows, std::int32_t num_cells, const FitOptions& options,
                      const std::function<bool(double)>& keep_going) {
   CHECK(!rows.empty());
+  CHECK(options.from == nullptr || std::ssize(options.from->output_biases) == num_cells);
   const auto cells = static_cast<std::size_t>(num_cells);
   const Scaling scaling = scaling_of(rows);
   std::mt19937_64 random(options.seed);
-  std::normal_distribution<float> normal;
   Numbers numbers(cells), first(cells), second(cells), slopes(cells);
-  for (std::size_t i = 0; i < kInputs * kHidden; ++i) numbers.values()[i] = normal(random) / std::sqrt(static_cast<float>(kInputs));
-  for (std::size_t j = 0; j < 2 * kHidden; ++j) numbers.output()[j] = 0.1f * normal(random);
+  begin_at_random(numbers, random);
+  if (options.from != nullptr) begin_with(*options.from, scaling, numbers);
   for (std::int32_t step = 1; step <= options.num_steps; ++step) {
     if (step % kStepsPerQuestion == 0 && !keep_going(static_cast<double>(step) / options.num_steps)) break;
     std::ranges::fill(slopes.values(), 0.0f);
     for (std::int32_t i = 0; i < options.num_rows_per_step; ++i) add_slopes(rows[random() % rows.size()], scaling, numbers, slopes);
-    const float rate = rate_of(step, options.num_steps);
+    const float rate = rate_of(step, options);
     const float first_part = 1.0f - std::pow(kFirstMomentum, static_cast<float>(step));
     const float second_part = 1.0f - std::pow(kSecondMomentum, static_cast<float>(step));
     for (std::size_t i = 0; i < numbers.values().size(); ++i) {

@@ -14,6 +14,8 @@ struct FitOptions {
   std::int32_t num_steps = 4000;
   std::int32_t num_rows_per_step = 2048;
   std::uint64_t seed = 1;
+  float greatest_rate = 3e-3f;
+  const kv::ForecastNetwork* from = nullptr;  // goes on from this one, of as many cells; null: from random numbers
 };
 
 // A network of num_cells cells, by Adam (Kingma and Ba 2015) with a rate that falls as a cosine. The exponential of its first

@@ -27,7 +27,7 @@ std::vector<ForecastRow> rows_of(std::uint64_t seed, int count) {
     row.inputs[1] = normal(random);
     row.cell = static_cast<std::int32_t>(random() % kCells);
     row.target = static_cast<float>((random() % 2 == 0 ? 2.0 : 0.0) * expected(row));
-    row.is_asked = static_cast<double>(random() % 1000) < 1000.0 * chance(row);
+    row.asked = static_cast<double>(random() % 1000) < 1000.0 * chance(row) ? 1.0f : 0.0f;
   }
   return rows;
 }

@@ -19,6 +19,8 @@ std::vector<float> added_to(std::span<const float> now, std::span<const float> b
 
 }  // namespace
 
+float target_of(float later_attention, float mean) { return std::min(later_attention / (mean * kMemoriesPerHorizon), kMostMeans); }
+
 void ForecastRows::plan(const kv::PolicyView& view, std::vector<kv::CellAction>& /*actions*/) const {
   std::vector<Cell>& cells = groups_[view.group];
   cells.resize(static_cast<std::size_t>(view.num_cells()));
@@ -60,8 +62,8 @@ void ForecastRows::emit(std::int32_t cell, const Noted& noted) const {
   for (std::size_t b = 0; b < noted.inputs.size(); ++b) {
     rows_.push_back({.inputs = noted.inputs[b],
                      .cell = cell,
-                     .target = std::min(noted.later[b] / (noted.mean * kMemoriesPerHorizon), kMostMeans),
-                     .is_asked = noted.greatest_share[b] > kAskedShare});
+                     .target = target_of(noted.later[b], noted.mean),
+                     .asked = noted.greatest_share[b] > kAskedShare ? 1.0f : 0.0f});
   }
 }
 

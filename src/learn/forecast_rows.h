@@ -17,11 +17,14 @@ struct ForecastRow {
   kv::ForecastInputs::Inputs inputs;
   std::int32_t cell = 0;  // through all layers without a window
   float target = 0.0f;    // attention of the next kHorizonBlocks blocks' queries, in means of the head's long memories
-  bool is_asked = false;  // one of these blocks' queries paid it kAskedShare of their attention
+  float asked = 0.0f;     // 1: one of these blocks' queries paid it kAskedShare of their attention; or another forecast's chance
 };
 
 inline constexpr std::int32_t kHorizonBlocks = 32;
 inline constexpr float kAskedShare = 0.2f;
+
+// The target of a block that got so much attention in a horizon, beside its head's mean memory.
+float target_of(float later_attention, float mean);
 
 // A policy that does nothing but look. After blocks [marks] it notes its view of each block, and after kHorizonBlocks more
 // what became of it. Thread safety: none; plan() is const for its callers alone.

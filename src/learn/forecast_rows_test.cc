@@ -55,7 +55,7 @@ TEST_F(ForecastRowsOfTrace, TargetsAreTheAttentionOfTheHorizon) {
     EXPECT_NEAR(row(3).target, rows[3].target, 1e-3f * rows[3].target);
     const float units_of_5 = row(5).target / row(3).target * 32.0f * static_cast<float>(1 + cell);
     EXPECT_NEAR(units_of_5, 32.0f * static_cast<float>(1 + cell) + (cell == 1 ? 40.0f : 0.0f), 0.5f);
-    for (std::int32_t b = 0; b < kMark; ++b) EXPECT_EQ(row(b).is_asked, cell == 1 && b == 5) << b;
+    for (std::int32_t b = 0; b < kMark; ++b) EXPECT_EQ(row(b).asked, cell == 1 && b == 5 ? 1.0f : 0.0f) << b;
   }
 }
 

@@ -2,24 +2,16 @@
 
 #include <algorithm>
 
-#include "kv/policy/learned_forecast.h"
 #include "learn/added_attention.h"
 #include "learn/forecast_rows.h"
+#include "learn/forecasts_of.h"
 
 namespace kvasir::learn {
 namespace {
 
-template <class Forecaster>
-std::vector<kv::BlockForecast> forecasts_by(const kv::PolicyView& view) {
-  Forecaster forecaster(view);
-  std::vector<kv::BlockForecast> forecasts(static_cast<std::size_t>(view.num_cells()));
-  for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) forecaster.forecast(cell, forecasts[static_cast<std::size_t>(cell)]);
-  return forecasts;
-}
-
 // What a policy would have seen with the first `num_blocks` blocks alone.
 kv::PolicyView view_of(const kv::PolicyView& view, std::int32_t num_blocks, const kv::SequenceScores& scores,
-                       const kv::KvPolicySettings& settings) {
+                       const kv::KvPolicySettings& settings, bool uses_network) {
   return {.cells = view.cells,
           .settings = settings,
           .costs = view.costs,
@@ -28,7 +20,7 @@ kv::PolicyView view_of(const kv::PolicyView& view, std::int32_t num_blocks, cons
           .num_full_blocks = num_blocks,
           .scores = &scores,
           .cell_weights = view.cell_weights,
-          .network = view.network};
+          .network = uses_network ? view.network : nullptr};
 }
 
 }  // namespace
@@ -60,12 +52,11 @@ void PlanTrials::see(const kv::PolicyView& view, Group& group) const {
 }
 
 void PlanTrials::note(const kv::PolicyView& view, Group& group) const {
-  const bool is_learned = options_.uses_network && view.network != nullptr;
   Noted noted = {.mark = view.num_full_blocks, .scores = *view.scores, .forecasts = {}, .later = {}};
   for (std::size_t i = 0; i < options_.budgets.size(); ++i) {
     const kv::KvPolicySettings settings = {.policy = this, .budget_share = options_.budgets[i]};
-    const kv::PolicyView of_now = view_of(view, noted.mark, noted.scores, settings);
-    if (i == 0) noted.forecasts = is_learned ? forecasts_by<kv::LearnedForecast>(of_now) : forecasts_by<kv::DecayedMass>(of_now);
+    const kv::PolicyView of_now = view_of(view, noted.mark, noted.scores, settings, options_.uses_network);
+    if (i == 0) noted.forecasts = forecasts_of(of_now);
     Sum& sum = sums_[{noted.mark, i}];
     sum.planned.planned += planned_cost(of_now, noted.forecasts);
     sum.num_cells += view.num_cells();
@@ -85,7 +76,7 @@ void PlanTrials::judge(const kv::PolicyView& view, const Noted& noted) const {
   for (std::size_t i = 0; i < options_.budgets.size(); ++i) {
     const kv::KvPolicySettings settings = {.policy = this, .budget_share = options_.budgets[i]};
     Sum& sum = sums_[{noted.mark, i}];
-    sum.known += regret_of(view_of(view, noted.mark, noted.scores, settings), noted.forecasts, realised);
+    sum.known += regret_of(view_of(view, noted.mark, noted.scores, settings, options_.uses_network), noted.forecasts, realised);
     sum.num_known_cells += view.num_cells();
   }
 }

@@ -13,7 +13,7 @@
 #include "kvasir/result.h"
 #include "kvasir/shadow_stats.h"
 #include "quality/canary.h"
-#include "quality/e_process.h"
+#include "base/e_process.h"
 #include "quality/shadow_score.h"
 
 namespace kvasir::quality {

@@ -197,6 +197,7 @@ VALUES = [
     ("prompt of one text", each("p", prompt=["a"]), None),
     ("kv", each("cprm", kv_budget=0.5), None),
     ("kv and what it may lose", each("cprm", kv_budget=0.5, kv_max_lost_share=0.1), None),
+    ("kv that nothing is learned from", each("cprm", kv_policy="ladder-learned", kv_budget=0.5, kv_learn=False), None),
     ("numbers as texts", each("cprm", temperature="0.7", top_p="0.9", top_k="40", seed="7"), None),
     ("bounds as texts", each("cp", max_tokens="3") | each("r", max_output_tokens="3") | each("m", max_tokens="3"), None),
     ("switches as numbers", each("cp", ignore_eos=0, skip_special_tokens=1), None),

@@ -276,6 +276,8 @@ BEFORE_THE_MODEL = [
     (["serve", NONE, "--api-keys", "none.txt"], "--api-keys: none.txt"),
     (["serve", NONE, "--tls-cert", "none.pem", "--tls-key", "none.pem"], "--tls-"),
     (["serve", NONE, "--tls-cert", "none.pem"], "--tls-key"),
+    (["serve", NONE, "--kv-learn", "broken.json"], "broken.json: "),
+    (["serve", NONE, "--kv-learn", "none/learned.json"], "none/learned.json"),
     (["serve", NONE, "--access-log", "none/log"], "--access-log: none/log"),
     (["serve", NONE, "--state-dir", "broken.json"], "--state-dir: "),
     (["serve", NONE, "--cors-origin", "localhost:3000"], "--cors-origin"),

@@ -23,7 +23,7 @@ REQUESTS = [
     ("/v1/completions", {"prompt": "Score this text.", "max_tokens": 0, "echo": True, "logprobs": 3, "n": 1,
                          "prompt_logprobs": 1, "skip_special_tokens": False, "parse_special": True}),
     ("/v1/completions", {"prompt": "The sea", "max_tokens": 2, "kv_policy": "ladder", "kv_budget": 0.3, "priority": 1,
-                         "kv_quality": "best_effort", "kv_max_lost_share": 0.5, "cache_salt": "s", "user": "u", "metadata": {"a": "b"}}),
+                         "kv_quality": "best_effort", "kv_max_lost_share": 0.5, "kv_learn": False, "cache_salt": "s", "user": "u", "metadata": {"a": "b"}}),
     ("/v1/chat/completions", {"messages": CHAT, "max_completion_tokens": 2, "logprobs": True, "top_logprobs": 3,
                               "response_format": {"type": "text"}, "chat_template_kwargs": {"x": [1, {"y": None}]}}),
     ("/v1/chat/completions", {"messages": CHAT[:2], "max_tokens": 2, "stream": True, "n": 2, "tool_choice": "none",

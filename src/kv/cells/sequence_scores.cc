@@ -35,6 +35,13 @@ float AttentionMemory::weight_of(std::int32_t num_queries) const {
   return decay == 1.0f ? n : (1.0f - std::pow(decay, n)) / (1.0f - decay);
 }
 
+SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::vector<float> scores,
+                               std::vector<float> statistics)
+    : memory_(memory), num_cells_(num_cells), scores_(std::move(scores)), statistics_(std::move(statistics)) {
+  CHECK(num_cells > 0 && scores_.size() == statistics_.size() && scores_.size() % static_cast<std::size_t>(num_cells) == 0);
+  num_blocks_ = num_measured_blocks_ = capacity_ = static_cast<std::int32_t>(scores_.size()) / num_cells;
+}
+
 SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
                                std::int32_t expected_blocks)
     : memory_(memory), num_cells_(num_cells) {

@@ -48,6 +48,8 @@ class SequenceScores {
   SequenceScores() = default;
   SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
                  std::int32_t expected_blocks);
+  // One that remembers just this, [num_cells, num_blocks] each as scores() and statistics() gave them: for what only looks at it.
+  SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::vector<float> scores, std::vector<float> statistics);
 
   // The same in rows of `num_blocks`, or of as many as there are.
   SequenceScores with_room_for(std::int32_t num_blocks) const;

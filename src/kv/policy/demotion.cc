@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kv/policy/served_forecast.h"
 
 namespace kvasir::kv {
 namespace {
@@ -51,7 +52,9 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
   for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
     if (!config_.group(g).is_full()) continue;  // blocks that leave a window go by themselves
-    demote_group(kv, g, first_cell, view_of(kv, g, kv.table(g).blocks(), num_full_blocks, num_prompt_tokens));
+    PolicyView view = view_of(kv, g, kv.table(g).blocks(), num_full_blocks, num_prompt_tokens);
+    view.num_computed_tokens = num_computed_tokens;
+    demote_group(kv, g, first_cell, view);
     first_cell += cells().cells_per_block(g);
   }
   kv.bytes_use.add(share_before, measure(kv, num_prompt_tokens));
@@ -76,7 +79,7 @@ PolicyView Demotion::view_of(const SequenceKv& kv, std::int32_t group, std::span
           .pool = cells().has_disk() ? &blocks_.pool(group) : nullptr,
           .moves = &kv.moves,
           .cell_weights = config_.group(group).cell_weights,
-          .network = config_.group(group).network.get()};
+          .network = kv.policy.forecast != nullptr ? kv.policy.forecast->of(group) : config_.group(group).network.get()};
 }
 
 bool Demotion::may_act_on(const SequenceKv& kv, std::int32_t num_full_blocks) const {

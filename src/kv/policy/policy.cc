@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "kv/policy/served_forecast.h"
+
 namespace kvasir::kv {
 
 std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_cells) {
@@ -18,6 +20,7 @@ std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_
   add(settings.is_share_of_present ? 1 : 0);
   add(static_cast<std::uint64_t>(settings.only_cells.begin));
   add(static_cast<std::uint64_t>(settings.only_cells.end));
+  if (settings.forecast != nullptr) add(static_cast<std::uint64_t>(settings.forecast->version));
   return fingerprint;
 }
 

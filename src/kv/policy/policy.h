@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ namespace kvasir::kv {
 
 class KvPolicy;
 struct ForecastNetwork;
+struct ServedForecast;
 
 // Cells [begin, end), counted through all groups without a window.
 struct CellRange {
@@ -42,6 +44,9 @@ struct KvPolicySettings {
   bool is_share_of_present = false;
   // The version of the adapter that the model runs with: keys and values of another one are others. 0: it runs without.
   std::uint64_t weights_version = 0;
+  // The forecast of policies that learn, as long as the sequence lives; null: the cache's own.
+  std::shared_ptr<const ServedForecast> forecast = nullptr;
+  std::shared_ptr<const KvPolicy> own_policy = nullptr;  // `policy`, where it is this sequence's alone
 
   bool is_lossy() const;
   // The share of this KV's bytes in f16 that the policy is expected to keep: all of it where it has no
@@ -100,6 +105,7 @@ struct PolicyView {
   // For each cell: how much the model suffers when attention to it is wrong. Empty: all alike.
   std::span<const float> cell_weights = {};
   const ForecastNetwork* network = nullptr;  // null: nothing was learned of the model
+  std::int32_t num_computed_tokens = 0;      // with those of a block that is not full
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks.size()); }
   std::int32_t num_cells() const { return cells.cells_per_block(group); }

@@ -378,6 +378,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      {0, 1},
      "instead of `kv_quality`'s: the most of a head's attention that later tokens may be expected to pay to what is dropped",
      read_number<&GenerationRequest::kv_max_lost_share>},
+    {"kv_learn", "boolean", {}, "false: nothing is learned from this request, whatever `--kv-learn` says", read_boolean<&GenerationRequest::kv_learn>},
     {"response_format", "object", {}, "text, json_object, json_schema with its schema, or structural_tag", read_response_format},
 
     {"lora", "array", {}, "which adapter answers, and how much of it: objects with `id` and `scale`, as llama-server has them", read_lora},

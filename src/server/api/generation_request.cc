@@ -54,6 +54,7 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
     wanted.kv.quality = *request.kv_quality;
     wanted.kv.max_lost_share.reset();  // the server's is instead of the server's quality
   }
+  wanted.kv.learns = request.kv_learn;
   if (request.kv_max_lost_share) wanted.kv.max_lost_share = request.kv_max_lost_share;
   if (request.kv_budget) {
     wanted.kv.budget = 1.0;

@@ -34,6 +34,7 @@ struct GenerationRequest {
   std::optional<std::string> kv_budget;  // as set_kv_budget() reads it
   std::optional<KvQuality> kv_quality;
   std::optional<double> kv_max_lost_share;  // 0 to 1
+  bool kv_learn = true;
   std::optional<Guide> guide;
   std::vector<std::string> bad_words;
   std::int32_t best_of = 0;  // answers that are drawn, of which the n likeliest are given; 0: n

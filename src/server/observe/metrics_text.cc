@@ -4,6 +4,7 @@
 
 #include "base/process_memory.h"
 #include "server/observe/prometheus_text.h"
+#include "server/observe/kv_learning_metrics.h"
 #include "server/observe/shadow_metrics.h"
 
 namespace kvasir::server::observe {
@@ -333,6 +334,7 @@ std::string metrics_text(std::span<const ModelMetrics> models, const ServerMetri
   append_guides(out, models);
   append_drafts(out, models);
   append_shadows(out, models);
+  append_kv_learning(out, models);
   append_times(out, models);
   append_server_counts(out, server);
   append_logs(out, process.logs);

@@ -43,13 +43,35 @@ void write_policy(JsonWriter& json, const std::string& model, const ShadowStats&
       .end_object();
 }
 
+void write_learning(JsonWriter& json, const std::string& model, const KvLearningStats& of) {
+  json.begin_object()
+      .member("model", model)
+      .member("policy", "ladder-learned")
+      .key("learning")
+      .begin_object()
+      .member("state", name_of(of.state))
+      .member("version", of.version)
+      .member("sequences", of.num_sequences)
+      .member("sequences_dropped", of.num_sequences_dropped)
+      .member("rows", of.num_rows)
+      .member("challengers", of.num_challengers)
+      .member("promotions", of.num_promotions)
+      .member("duel_sequences", of.num_duel_sequences)
+      .member("duel_cost_ratio", of.duel_cost_ratio)
+      .member("evidence_log10", of.log10_evidence)
+      .end_object()
+      .end_object();
+}
+
 void list_policies(const ApiContext& context, const Writer& writer) {
   if (const ApiStatus may = check_operator(*writer); !may) return respond_unless(may, *writer);
   http::Response response;
   JsonWriter json(response.body);
   json.begin_array();
   for (const ApiContext* const model : contexts_of_models(context)) {
-    for (const ShadowStats& of : model->engine.stats().shadows) write_policy(json, model->model_name, of);
+    const EngineStats stats = model->engine.stats();
+    for (const ShadowStats& of : stats.shadows) write_policy(json, model->model_name, of);
+    if (stats.kv_learning) write_learning(json, model->model_name, *stats.kv_learning);
   }
   json.end_array();
   writer->respond(std::move(response));
@@ -77,7 +99,7 @@ ApiStatus resume_policy(const ApiContext& context, const Writer& writer) {
 extern const Endpoint kKvPolicies = {
     .method = "GET",
     .pattern = "/v1/kv_policies",
-    .meaning = "KV policies whose answers are scored again (`--kv-shadow`): their divergence, and which are held back; for operators",
+    .meaning = "KV policies whose answers are scored again (`--kv-shadow`): their divergence, and which are held back; what `--kv-learn` has learned; for operators",
     .answer = [](ApiContext& context, const Writer& writer, const std::string&) { list_policies(context, writer); },
     .api = "kvasir",
     .is_of_server = true,

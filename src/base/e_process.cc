@@ -1,11 +1,11 @@
-#include "quality/e_process.h"
+#include "base/e_process.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 
-namespace kvasir::quality {
+namespace kvasir {
 namespace {
 
 // Shares of the greatest rate, at which an observation of 0 takes the whole stake.
@@ -33,4 +33,4 @@ void EProcess::add(double observation) {
 
 double EProcess::log10_evidence() const { return std::log10(std::max(1e-9, evidence_)); }
 
-}  // namespace kvasir::quality
+}  // namespace kvasir

@@ -1,4 +1,4 @@
-#include "quality/e_process.h"
+#include "base/e_process.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace kvasir::quality::e_process_test {
+namespace kvasir::e_process_test {
 namespace {
 
 constexpr double kPromise = 0.01, kBreach = 1000.0;
@@ -80,4 +80,4 @@ TEST(EProcess, ANumberThatIsNoneIsNoEvidence) {
 }
 
 }  // namespace
-}  // namespace kvasir::quality::e_process_test
+}  // namespace kvasir::e_process_test

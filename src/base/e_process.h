@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace kvasir::quality {
+namespace kvasir {
 
 // Observations lie in [0, 1]. As long as each one's expectation, given those before, is at most the promise, the evidence
 // reaches E with a chance of at most 1 / E over all time (Ville's inequality). It is a bet: each stake multiplies by
@@ -32,4 +32,4 @@ class EProcess {
   std::int64_t count_ = 0;
 };
 
-}  // namespace kvasir::quality
+}  // namespace kvasir
