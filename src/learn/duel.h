@@ -28,6 +28,9 @@ class Duel {
   double ratio() const { return champion_sum_ > 0.0 ? challenger_sum_ / champion_sum_ : 1.0; }
   double mean_log_ratio() const { return count_ > 0 ? log_ratio_sum_ / static_cast<double>(count_) : 0.0; }
 
+  // Of blocks that were asked for and that the plans drop, the challenger's to the champion's.
+  double asked_ratio() const { return champion_asked_ > 0.0 ? challenger_asked_ / champion_asked_ : 1.0; }
+
   static constexpr double kLeastGain = 0.05;
   static constexpr std::int64_t kLeastSequences = 200;
   static constexpr std::int64_t kMostSequences = 400;  // then the champion stays

@@ -126,11 +126,10 @@ void ShadowJudge::add_rows(const ShadowSequence& sequence, const kv::ServedForec
         for (std::int32_t b = 0; b < act.num_blocks; ++b) {
           ForecastRow row{.inputs = inputs.blocks()[static_cast<std::size_t>(b)], .cell = first_cell + cell};
           row.target = target_of(act.later[act.at(cell, b)], inputs.mean());
-          if (!act.greatest_share.empty()) {
-            row.asked = act.greatest_share[act.at(cell, b)] > kAskedShare ? 1.0f : 0.0f;
-          } else if (network != nullptr) {
-            row.asked = 1.0f / (1.0f + std::exp(-network->outputs(static_cast<std::size_t>(cell), row.inputs).log_odds_of_asked));
-          }
+          const bool was_asked = !act.greatest_share.empty() && act.greatest_share[act.at(cell, b)] > kAskedShare;
+          const bool knows = network != nullptr && !network->asked_biases.empty();
+          const float chance = knows ? 1.0f / (1.0f + std::exp(-network->outputs(static_cast<std::size_t>(cell), row.inputs).log_odds_of_asked)) : 0.0f;
+          row.asked = was_asked ? 1.0f : chance;
           rows.push_back(row);
         }
       }

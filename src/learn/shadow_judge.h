@@ -34,7 +34,8 @@ class ShadowJudge {
 
   // By forecast; null: decayed mass. Requires: acts of this cache's groups.
   std::vector<ShadowCost> costs(const ShadowSequence& sequence, std::span<const kv::ServedForecast* const> forecasts) const;
-  // The rows of a sequence's acts. Where nobody can tell what was asked for, it is the chance that `champion` gives; null: none.
+  // The rows of a sequence's acts. A block that was not asked for, or of which nobody can tell, has the chance that `champion`
+  // gives: most texts ask for nothing, and would unlearn what a question needs. Null: it knows no chance.
   void add_rows(const ShadowSequence& sequence, const kv::ServedForecast* champion, std::vector<ForecastRow>& rows) const;
 
  private:

@@ -112,7 +112,8 @@ bool TrafficLearner::rest(const std::stop_token& stop) {
     last_look_s_ = now_s;
     spent_s_ = used_s;
     if (earned_s_ >= 0.0 && num_waiting_.load(std::memory_order_relaxed) == 0) return true;
-    const std::chrono::duration<double> until_earned(-earned_s_ / (config_.cpu_share * num_processors));
+    // Twice as long as it takes, since to wake up costs something too.
+    const std::chrono::duration<double> until_earned(-2.0 * earned_s_ / (config_.cpu_share * num_processors));
     std::this_thread::sleep_for(std::clamp<std::chrono::duration<double>>(until_earned, kLookAgain, kLongestSleep));
   }
   return false;
