@@ -68,7 +68,7 @@ MAY_SEE = {
     "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h",
               "io/hf_mapping.h", "io/packed_copy.h"},
     "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/blocks/block_table.h",
-                "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h", "kv/cells/cell_disk.h",
+                "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h",
                 "kv/cells/sequence_scores.h", "sched/scheduler_output.h"},
     "lora": {"base", "tensor", "quant", "io", "model", "backend::RopeStyle"},
     "engine": {"base", "tensor", "quant", "backend", "io", "lora", "text", "grammar", "kv", "admission", "sched", "sampling", "spec",

@@ -71,13 +71,6 @@ struct EngineConfig {
   // Folder for a copy of the weights as the kernels read them, which later starts map instead of packing them again.
   // Empty or absent: none is kept.
   std::optional<std::string> packed_cache_directory = {};
-  // Cells that a KV policy takes out of memory are kept in a file of at most this size, and may come back; 0:
-  // they are dropped. The file has no name and goes with the engine. It lies in the system's folder for
-  // temporary files when `kv_disk_directory` is empty.
-  std::int64_t kv_disk_bytes = 0;
-  std::string kv_disk_directory;
-  // Called once, on the engine thread, when the file cannot be written or read. May be empty.
-  std::function<void(std::string_view)> kv_disk_warning;
   // Whether BOS and EOS (CLS and SEP) stand around a text, of a GGUF file; absent: as the file says. An encoder's file
   // that does not say is refused.
   std::optional<bool> add_special_tokens = {};
@@ -288,12 +281,6 @@ struct EngineStats {
   std::int64_t kv_bytes_peak = 0;              // the most that sequences have held at once
   std::vector<KvFormatBytes> kv_format_bytes;  // held, or free and cached, by format
   std::int64_t num_kv_evictions = 0;           // cached blocks that gave way to others
-  std::int64_t kv_disk_bytes_total = 0;
-  std::int64_t kv_disk_bytes_used = 0;  // of KV that is out of memory
-  std::int64_t kv_disk_writes = 0;      // cells of 16 tokens of a layer and KV head
-  std::int64_t kv_disk_reads = 0;       // likewise, that came back
-  std::int64_t kv_disk_full = 0;        // dropped without a copy: no room
-  std::int64_t kv_disk_errors = 0;      // or the file could not be written or read
   // At once, of what is kept between the layers of requests that run layer by layer.
   std::int64_t hidden_bytes_peak = 0;
   std::int64_t prefix_queries_tokens = 0;

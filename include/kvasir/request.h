@@ -125,7 +125,7 @@ struct KvUsage {
   std::int64_t bytes = 0;       // cells, their directory entries and their scores
   std::int64_t full_bytes = 0;  // that KvParams::budget is a share of: the same cells in f16; 0: there is no policy
   std::int64_t num_cells = 0;
-  std::int64_t num_dropped_cells = 0;  // that attention does not read: dropped, or on disk
+  std::int64_t num_dropped_cells = 0;  // that attention does not read
   bool is_downgraded = false;  // another policy served it than was asked for, which is held back
   bool is_shadow = false;      // all of it stayed as it was computed, for a server that learns from traffic
 

@@ -179,7 +179,7 @@ struct HeadOp {
 //
 // Matrices, activations, Rows and the memory of cells are the device's: nobody but the backend reads or writes them.
 // Pointers into them are handles, to which offsets may be added. Norms, biases and tables of rows are the host's. The
-// calls that bring results home (host_row(), host_bytes(), read_cell(), measure_blocks(), non_finite_rows(),
+// calls that bring results home (host_row(), host_bytes(), measure_blocks(), non_finite_rows(),
 // step_scores()) wait for the ops before them; other ops may return before their result is complete.
 class Backend {
  public:
@@ -237,9 +237,6 @@ class Backend {
   // A row's floats for the host to read and change, until the next plan(). Later ops may not see the changes.
   virtual std::span<float> host_row(const Rows& rows, std::int64_t row) = 0;
   virtual void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) = 0;
-  // The bytes of a cell in the format `to`, which is its own or a coarser one.
-  virtual void read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) = 0;
-  virtual void write_cell(std::span<const std::byte> bytes, std::byte* cell) = 0;
 
   // Fixes the batch of the coming ops: positions, attention tasks, rope tables. `batch` is borrowed until the
   // next plan().

@@ -193,17 +193,6 @@ TEST(BlockScores, OfHolesIsZero) {
   EXPECT_EQ(slice.run().sum[5], 0.0f);
 }
 
-// It has no softmax to be a share of, so each gets all that a block can get.
-TEST(BlockScores, OfARowThatSeesGhostsAloneIsTheirs) {
-  OneSlice slice({.num_query_tokens = 1,
-                  .num_keys = 80,
-                  .coarser = {kv::KvFormat::kGhost},
-                  .ghost_factor = 100.0f,
-                  .holes = {2, 4}},
-                 {kv::kAllQueries, 1.0f});
-  EXPECT_EQ(slice.run().sum, (std::vector<float>{1.0f, 1.0f, 0.0f, 1.0f, 0.0f}));
-}
-
 TEST(BlockScores, IsNotKeptWhereNobodyAsks) {
   OneSlice unasked({.num_query_tokens = 3, .num_keys = 100}, {});
   EXPECT_TRUE(unasked.run().is_empty());

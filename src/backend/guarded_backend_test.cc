@@ -49,17 +49,6 @@ TEST(GuardedBackend, ComputesAsTheProcessorDoes) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(GuardedBackend, HasCellsThatOnlyItsOpsMove) {
-  ThreadPool pool(1);
-  const auto backend = guarded(pool);
-  AlignedBuffer memory = backend->make_cell_memory(1 << 20).value();
-  std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(kv::KvFormat::kF32, 64)), std::byte{9});
-  backend->write_cell(cell, memory.data() + 4096);
-  std::vector<std::byte> back(cell.size());
-  backend->read_cell({memory.data() + 4096, kv::KvFormat::kF32}, kv::KvFormat::kF32, 64, back);
-  EXPECT_EQ(back, cell);
-}
-
 using GuardedBackendDeathTest = ::testing::Test;
 
 TEST(GuardedBackendDeathTest, EndsWhoeverTouchesItsMemory) {

@@ -405,7 +405,6 @@ void add_bench(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
-  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
   add_adapter_options(*verb, options->engine);

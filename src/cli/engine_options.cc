@@ -96,17 +96,6 @@ void add_kv_forecast_option(CLI::App& verb, EngineOptions& options) {
                   "file beside the model)");
 }
 
-void add_kv_disk_options(CLI::App& verb, EngineOptions& options) {
-  verb.add_option(
-      "--kv-disk", options.kv_disk,
-      "Offload KV that a policy drops to a file of at most this size (2GiB), from which attention gets it "
-      "back");
-  verb.add_option(
-      "--kv-disk-dir", options.kv_disk_dir,
-      "Folder of the KV offload file, which is deleted with the process (default: the system's folder for "
-      "temporary files)");
-}
-
 void add_kv_log_option(CLI::App& verb, std::string& path) {
   verb.add_option("--kv-log", path,
                   "Log each action of the KV policy and its reason to an SQLite file (`kvasir kv explain` reads it)");
@@ -335,12 +324,6 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.max_model_len_tokens = options.ctx_tokens;
   config.kv_cache_type = *kv_cache_type_named(options.kv_type);
-  if (!options.kv_disk.empty()) {
-    const auto bytes = parse_bytes(options.kv_disk);
-    if (!bytes) return make_error(ErrorKind::kUsage, "--kv-disk: " + bytes.error().message, "kv_disk");
-    config.kv_disk_bytes = *bytes;
-  }
-  config.kv_disk_directory = options.kv_disk_dir;
   config.kv_forecast_path = options.kv_forecast;
   if (!options.kv_forecast.empty()) KVASIR_CHECKED(io::read_kv_forecast(options.kv_forecast));  // before the model is looked for
   KVASIR_TRY(config.adapters, adapters_of(options));

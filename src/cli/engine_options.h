@@ -48,8 +48,6 @@ struct EngineOptions {
   bool no_prefix_cache = false;
   std::vector<std::string> public_prefix_files;
   bool no_prefill_only = false;
-  std::string kv_disk;             // size of the file that takes what KV policies take out; empty: none
-  std::string kv_disk_dir;         // where it is; empty: the system's folder for temporary files
   std::string kv_forecast;         // a calibration file whose forecast counts; empty: the one beside the model
   std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
@@ -62,8 +60,6 @@ void add_kv_type_option(CLI::App& verb, EngineOptions& options);
 // --kv-policy, --kv-budget, --kv-quality and --kv-max-lost, into `kv` as they are parsed.
 void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_forecast_option(CLI::App& verb, EngineOptions& options);
-// --kv-disk and --kv-disk-dir.
-void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
 // --device, --fast, --quantize, --add-special-tokens and --packed-cache: where the model runs, how its file is read.

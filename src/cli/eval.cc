@@ -184,7 +184,6 @@ void add_eval(CLI::App& app, Context& context) {
   CLI::App* ppl = verb->add_subcommand("ppl", "Perplexity over the second half of each window");
   add_shared_options(*ppl, *ppl_options);
   add_kv_policy_options(*ppl, ppl_options->kv);
-  add_kv_disk_options(*ppl, ppl_options->engine);
   add_kv_log_option(*ppl, ppl_options->engine.kv_log);
   ppl->add_option("--chunks", ppl_options->num_windows, "Only the first so many windows (0: all)")
       ->transform(whole_number(0, kMaxLengthTokens))

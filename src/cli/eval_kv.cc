@@ -133,10 +133,9 @@ class KvEvaluation {
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
     const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
     const auto forecast = read_text_file(options_.engine.kv_forecast, kMaxCalibrationBytes);
-    return fmt::format("weights {}, calibration {}{}, text {}, at most {} lost{}: {} on {}", fingerprint,
+    return fmt::format("weights {}, calibration {}{}, text {}, at most {} lost: {} on {}", fingerprint,
                        calibration ? short_hash(*calibration) : "none", forecast ? ", forecast " + short_hash(*forecast) : "", short_hash(text),
                        fmt::join(options_.max_lost_shares, "/"),
-                       options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk",
                        options_.model, options_.file);
   }
 
@@ -430,7 +429,6 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   add_kv_forecast_option(*verb, options->engine);
-  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
   on_chosen(*verb, context, [options, &context]() -> Result<int> {

@@ -21,10 +21,9 @@ constexpr std::string_view kModelFlags[] = {"model", "ctx",    "ctx-size", "max-
 constexpr std::string_view kSamplingFlags[] = {
     "max-tokens", "temperature", "temp",       "top-k",              "top-p",            "min-p",
     "seed",       "stop",        "ignore-eos", "repetition-penalty", "presence-penalty", "frequency-penalty"};
-constexpr std::string_view kKvFlags[] = {"kv-type",     "kv-policy", "kv-budget",       "kv-quality", "kv-disk",
-                                         "kv-disk-dir", "kv-log",    "kv-cache-tokens", "no-prefix-cache",
-                                         "public-prefix", "no-prefill-only", "kv-max-lost", "kv-forecast",
-                                         "kv-learn", "kv-shadow-share", "kv-learn-cpu"};
+constexpr std::string_view kKvFlags[] = {"kv-type", "kv-policy", "kv-budget", "kv-quality", "kv-log", "kv-cache-tokens",
+                                         "no-prefix-cache", "public-prefix", "no-prefill-only", "kv-max-lost",
+                                         "kv-forecast", "kv-learn", "kv-shadow-share", "kv-learn-cpu"};
 constexpr std::string_view kBatchingFlags[] = {"max-num-seqs", "max-num-batched-tokens", "chunk",      "max-step-ms",
                                                "max-batch",    "max-batch-tokens",       "max-wait-ms"};
 constexpr std::string_view kQueueFlags[] = {"waiting-policy", "ageing-ms",     "ttft-target-ms", "max-queue",

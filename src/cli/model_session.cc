@@ -21,7 +21,6 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
   KVASIR_TRY(config.model_path, store::resolve_model(model));
   config.model_name = printable_line(model);
   if (!config.packed_cache_directory) config.packed_cache_directory = store::packed_cache_of(config.model_path);
-  config.kv_disk_warning = warn;
   ModelSession session;
   if (!kv_log.empty()) {
     KVASIR_TRY(session.kv_log, journal::KvLog::open(kv_log, {.version = build_info().version, .warn = warn}));

@@ -265,7 +265,6 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
   add_kv_forecast_option(*verb, options->engine);
-  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_weight_options(*verb, options->engine);
   add_speculate_option(*verb, options->engine, "auto");

@@ -338,7 +338,6 @@ void add_serve(CLI::App& app, Context& context) {
   add_model_set_options(*verb, options->models);
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_forecast_option(*verb, options->engine);
-  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_shadow_options(*verb, options->shadows);
   add_learn_options(*verb, options->learning);

@@ -28,7 +28,6 @@ EngineConfig draft_config(const EngineConfig& config) {
   own.max_num_seqs = std::min(config.max_num_seqs, kMaxSequences);
   own.kv_cache_tokens = kCacheTokens;
   own.reserved_bytes = 0;
-  own.kv_disk_bytes = 0;
   own.kv_journal = nullptr;
   own.kv_learner = nullptr;
   own.kv_calibration = false;

@@ -43,13 +43,6 @@ void take_counts(const kv::KvCacheManager& kv, EngineStats& stats) {
     const auto format = static_cast<kv::KvFormat>(i + 1);
     stats.kv_format_bytes[i] = {kv::name_of(format), cells.arena().used_bytes(format)};
   }
-  const kv::CellStore::DiskUse& disk = cells.disk_use();
-  stats.kv_disk_bytes_total = cells.copies().capacity_bytes();
-  stats.kv_disk_bytes_used = cells.copies().used_bytes();
-  stats.kv_disk_writes = disk.num_writes;
-  stats.kv_disk_reads = disk.num_reads;
-  stats.kv_disk_full = disk.num_full;
-  stats.kv_disk_errors = disk.num_errors;
 }
 
 void count_mask(EngineStats& stats, double seconds) {

@@ -106,25 +106,6 @@ kv::KvCacheConfig kv_cache_config(const EngineConfig& config, const model::Model
   return kv;
 }
 
-std::int32_t widest_head_dim(const model::ModelConfig& model) {
-  std::int32_t widest = 0;
-  for (const model::LayerGroup& group : model.layer_groups) widest = std::max(widest, model.head_dim_of(group));
-  return widest;
-}
-
-Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
-  constexpr std::int64_t kMaxDiskBytes = std::int64_t{16} << 40;
-  const std::int64_t least = kv::CellArena::page_bytes(head_dim);
-  const std::int64_t bytes = config.kv_disk_bytes;
-  if (bytes == 0 || (bytes >= least && bytes <= kMaxDiskBytes)) return {};
-  const bool is_small = bytes < least;
-  return make_error(
-      ErrorKind::kUsage,
-      fmt::format("kv_disk must be at {} {} for this model, got {}", is_small ? "least" : "most",
-                  format_bytes(is_small ? least : kMaxDiskBytes), format_bytes(bytes)),
-      "kv_disk");
-}
-
 std::vector<std::span<const std::byte>> looked_up_in(const io::WeightSource& source) {
   std::vector<std::span<const std::byte>> tables;
   for (const char* name : {"token_embd.weight", "per_layer_token_embd.weight"}) {
@@ -137,10 +118,9 @@ std::vector<std::span<const std::byte>> looked_up_in(const io::WeightSource& sou
 }
 
 // Bytes that the process will touch after loading: rows of embeddings are read where they lie in the file, in
-// time all of them; and the disk's table.
-std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& model,
-                         const io::WeightSource& source) {
-  std::int64_t bytes = kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
+// time all of them.
+std::int64_t later_bytes(const EngineConfig& config, const io::WeightSource& source) {
+  std::int64_t bytes = 0;
   for (const std::span<const std::byte> table : looked_up_in(source)) bytes += std::ssize(table);
   return bytes + draft_heads_bytes(config);
 }
@@ -294,8 +274,8 @@ Status load_adapters(const EngineConfig& config, LoadedModel& loaded) {
   return {};
 }
 
-// Takes what loaded.memory has planned: cells, their place on the disk, rows for layer-by-layer prompts.
-Status reserve_memory(const EngineConfig& config, const model::ModelConfig& model, LoadedModel& loaded) {
+// Takes what loaded.memory has planned: cells, rows for layer-by-layer prompts.
+Status reserve_memory(const model::ModelConfig& model, LoadedModel& loaded) {
   KVASIR_CHECKED(loaded.kv.validate());
   KVASIR_CHECKED(loaded.backend->check_cells(loaded.kv.new_cells));
   const std::int64_t bytes = loaded.kv.memory_bytes();
@@ -308,13 +288,6 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
                                   reason));
   }
   loaded.kv_memory = std::move(*memory);
-  if (config.kv_disk_bytes > 0) {
-    KVASIR_TRY(loaded.kv_file, runtime::CellFile::create(config.kv_disk_directory,
-                                                         {.backend = loaded.backend.get(),
-                                                          .cells = loaded.kv_memory.data()},
-                                                         config.kv_disk_warning));
-    loaded.kv.disk = {.file = loaded.kv_file.get(), .bytes = config.kv_disk_bytes};
-  }
   if (const std::int32_t rows = loaded.memory.max_prefill_only_tokens; rows > 0) {
     KVASIR_TRY(loaded.hidden, loaded.backend->make_rows(rows, model.hidden_size));
   }
@@ -349,12 +322,11 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   }
   if (model.is_encoder) config = encoder_config(std::move(config));
 
-  KVASIR_CHECKED(check_disk(config, widest_head_dim(model)));
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
   // exact.
   KVASIR_CHECKED(open_device(config, loaded));
   const std::int64_t available_bytes = available_memory_bytes();
-  const std::int64_t still_to_come = later_bytes(config, model, source);
+  const std::int64_t still_to_come = later_bytes(config, source);
   KVASIR_TRY(const GpuLayers layers, share_layers(config, model, source, available_bytes, *loaded.backend));
   KVASIR_CHECKED(plan_for(config, model, *loaded.backend, layers.device_bytes,
                           process_bytes_of(config, 0) + still_to_come, available_bytes, mapped_bytes(model)));
@@ -372,7 +344,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   if (loaded.backend->memory_bytes()) loaded.kv.max_extra_pages = 0;  // for policies, which do not run there
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, config.kv_forecast_path, loaded.kv));
   KVASIR_TRY(loaded.draft_heads, load_draft_heads(config, model.vocab_size, loaded.tokenizer.get()));
-  KVASIR_CHECKED(reserve_memory(config, model, loaded));
+  KVASIR_CHECKED(reserve_memory(model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
   if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());

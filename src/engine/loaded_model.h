@@ -16,7 +16,6 @@
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
-#include "runtime/cell_file.h"
 #include "runtime/model_runner.h"
 #include "spec/ngram_table.h"
 
@@ -34,7 +33,6 @@ struct LoadedModel {
   std::unique_ptr<AdapterSet> adapters;
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
   AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
-  std::unique_ptr<runtime::CellFile> kv_file;  // null: nothing goes to a disk
   backend::Rows hidden;  // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
   MemoryPlan memory;
   ModelInfo info;

@@ -15,7 +15,6 @@ std::uint64_t key_of(const kv::ActionRecord& action) {
 
 std::optional<float> realised_attention(const BlockLifetime& lifetime, const kv::SequenceEnd& end) {
   const auto group = static_cast<std::size_t>(lifetime.group);
-  if (lifetime.format == kv::KvFormat::kGhost) return std::nullopt;  // which remembers the greatest rate
   if (lifetime.format == kv::KvFormat::kGone || group >= end.scores.size()) return std::nullopt;
   const kv::SequenceScores& scores = end.scores[group];
   const kv::AttentionMemory& memory = scores.memory();

@@ -54,8 +54,7 @@ CREATE TABLE steps(             -- the policy of a sequence acted
   planned INTEGER NOT NULL,     -- 0: wishes for shared blocks came true; the policy was not asked
   bytes_before REAL,            -- of what budget_share is of: f16, layers without a window
   bytes_after REAL,
-  lost_max REAL,                -- attention in memory that was paid to what is gone or would be to ghosts: the
-                                -- most in a layer and head
+  lost_max REAL,                -- attention in memory that was paid to what is gone: the most in a layer and head
   lost_mean REAL,
   actions INTEGER NOT NULL,
   waiting INTEGER NOT NULL,     -- cells that others hold too and have not agreed about
@@ -65,7 +64,7 @@ CREATE TABLE steps(             -- the policy of a sequence acted
 CREATE INDEX steps_by_token ON steps(sequence, token);
 CREATE TABLE step_formats(step INTEGER NOT NULL, format INTEGER NOT NULL, cells INTEGER NOT NULL,
   bytes INTEGER NOT NULL, PRIMARY KEY(step, format)) WITHOUT ROWID;
-CREATE TABLE actions(           -- a cell became coarser, or came back from the disk
+CREATE TABLE actions(           -- a cell became coarser
   step INTEGER NOT NULL, layer INTEGER NOT NULL, head INTEGER NOT NULL, block INTEGER NOT NULL,
   from_format INTEGER NOT NULL, to_format INTEGER NOT NULL, reason INTEGER NOT NULL,
   shared INTEGER NOT NULL,      -- 1: others hold the block too, and agreed

@@ -51,8 +51,7 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
   }
   std::vector<float> k(shape.head_dim), v(shape.head_dim);
   for (std::int32_t position = 0; position < shape.num_keys; ++position) {
-    const bool is_ghost = format_of(position / kTokensPerCell) == KvFormat::kGhost;
-    for (float& value : k) value = normal(random) * (is_ghost ? shape.ghost_factor : 1.0f);
+    for (float& value : k) value = normal(random);
     for (float& value : v) value = normal(random);
     write_key(position, k.data(), v.data());
   }
@@ -186,14 +185,13 @@ void AttentionProblem::attend_densely(std::int64_t row, const Rows& keys, const 
     }
     if (shape_.softcap > 0.0f) score = shape_.softcap * std::tanh(score / shape_.softcap);
     weights[key] = std::exp(score);
-    if (!is_ghost(key)) sum += weights[key];
+    sum += weights[key];
   }
   std::vector<double> out(head_dim);
   for (std::int32_t key = 0; key < shape_.num_keys; ++key) {
     if (weights[key] == 0.0) continue;
     const double share = weights[key] / sum;
     output.scores[row * num_blocks() + key / kTokensPerCell] += share;
-    if (is_ghost(key)) continue;
     for (std::int64_t d = 0; d < head_dim; ++d) {
       out[d] += share * values[key][d];
     }

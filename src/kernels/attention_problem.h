@@ -23,7 +23,6 @@ struct AttentionShape {
   float softcap = 0.0f;
   KvFormat format = KvFormat::kF16;      // kF16, kF32 or kQ12
   std::vector<KvFormat> coarser = {};    // of the full blocks in turn; up to kQ12: left alone
-  float ghost_factor = 1.0f;             // multiplies the keys of blocks that become ghosts
   std::vector<std::int32_t> holes = {};  // logical blocks without memory
   std::uint32_t seed = 1;
 
@@ -63,9 +62,6 @@ class AttentionProblem {
   AttentionOutput dense() const;
 
   bool is_visible(std::int32_t query_position, std::int32_t key_position) const;
-  bool is_ghost(std::int32_t key_position) const {
-    return ref_of(key_position / kTokensPerCell).format() == KvFormat::kGhost;
-  }
   // Overwrites a stored key and value. Requires: its cell is of shape.format.
   void write_key(std::int32_t position, const float* k, const float* v);
 

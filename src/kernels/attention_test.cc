@@ -95,10 +95,7 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     for (std::size_t i = 0; i < dense.out.size(); ++i)
       ASSERT_NEAR(output.out[i], dense.out[i], limit) << "at " << i;
     for (std::size_t i = 0; i < dense.scores.size(); ++i) {
-      // A row that sees ghosts alone pays attention to nothing.
-      if (std::isinf(dense.log_sum_exp[i / static_cast<std::size_t>(problem.num_blocks())])) continue;
-      const double tolerance = limit * std::max(1.0, dense.scores[i]);  // what a ghost would get has no limit
-      ASSERT_NEAR(output.scores[i], dense.scores[i], tolerance) << "at " << i;
+      ASSERT_NEAR(output.scores[i], dense.scores[i], limit) << "at " << i;
     }
   }
 }
@@ -307,41 +304,6 @@ TEST_P(Attention, SharesOutAllOfTheAttention) {
       total += output.scores[row * problem.num_blocks() + b];
     EXPECT_NEAR(total, 1.0, 2e-6) << "row " << row;
   }
-}
-
-// Ghosts whose scores lie hundreds above all others', in tiles and in whole chunks of them.
-TEST_P(Attention, OfAGhostIsThatOfAHoleHoweverMuchItWouldGet) {
-  constexpr auto kGhost = KvFormat::kGhost;
-  const std::vector<KvFormat> mixed = {kGhost, KvFormat::kF16, KvFormat::kQ8, KvFormat::kK4V4};
-  std::vector<KvFormat> chunk_first(44, KvFormat::kQ8);
-  std::fill_n(chunk_first.begin(), kTokensPerChunk / kTokensPerCell + 2, kGhost);
-  double greatest_score = 0.0;
-  for (const std::vector<KvFormat>& formats : {mixed, chunk_first}) {
-    for (const std::int32_t num_tokens : {1, 4, 60}) {
-      AttentionShape shape = {.num_query_tokens = num_tokens,
-                              .group_size = 3,
-                              .num_keys = 710,
-                              .coarser = formats,
-                              .ghost_factor = 800.0f};
-      SCOPED_TRACE(shape.to_string());
-      const AttentionProblem ghosts(shape);
-      for (std::int32_t b = 0; b < shape.num_keys / kTokensPerCell; ++b) {
-        if (ghosts.is_ghost(b * kTokensPerCell)) shape.holes.push_back(b);
-      }
-      const AttentionOutput output = run(ghosts), with_holes = run(AttentionProblem(shape));
-      EXPECT_TRUE(same_bits(output.out.data(), with_holes.out.data(), output.out.size()));
-      EXPECT_TRUE(
-          same_bits(output.log_sum_exp.data(), with_holes.log_sum_exp.data(), output.log_sum_exp.size()));
-      greatest_score = std::max(greatest_score, std::ranges::max(output.scores));
-      for (std::size_t i = 0; i < output.scores.size(); ++i) {
-        ASSERT_GE(output.scores[i], 0.0);
-        const auto block = static_cast<std::int32_t>(i) % ghosts.num_blocks();
-        if (ghosts.is_ghost(block * kTokensPerCell)) continue;
-        EXPECT_EQ(output.scores[i], with_holes.scores[i]);
-      }
-    }
-  }
-  EXPECT_GT(greatest_score, 1e40);
 }
 
 // A page that may be read, and behind it one that must not be.

@@ -352,8 +352,11 @@ class BitCases {
   }
 
   void add_attention() {
-    std::uint32_t seed = 0;
-    for (const std::int32_t head_dim : {40, 64, 128}) {
+    struct Width {
+      std::int32_t head_dim;
+      std::uint32_t seed;  // of its first case: bits that are written down stay
+    };
+    for (auto [head_dim, seed] : {Width{40, 1}, Width{64, 7}, Width{128, 52}}) {
       for (int i = static_cast<int>(KvFormat::kF32); i < kv::kNumKvFormats; ++i) {
         const auto coarser = static_cast<KvFormat>(i);
         if (!kv::supports(coarser, head_dim)) continue;
@@ -367,7 +370,7 @@ class BitCases {
                                   .ahead = tokens == 40 ? 4 : 0,
                                   .softcap = tokens == 5 ? 20.0f : 0.0f,
                                   .format = is_new ? coarser : KvFormat::kF16,
-                                  .seed = ++seed};
+                                  .seed = seed++};
           if (tokens == 40) shape.num_later_keys = 7;
           if (!is_new) shape.coarser = {coarser};
           if (tokens == 5) shape.holes = {31};

@@ -17,7 +17,7 @@ using kv::KvCode;
 
 constexpr KvFormat kCoarser[] = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::kK4cV4, KvFormat::kK4V4,
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
-                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2,  KvFormat::kGhost};
+                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
 
 class KvConvert : public EveryIsa {
  protected:
@@ -92,10 +92,6 @@ double error_limit(KvCode code) {
       return 0.12;
     case KvCode::k2:  // four levels of normal numbers lose 0.1188 of their variance at least
       return 0.35;
-    case KvCode::kMean:  // the few channels that all tokens have in common
-      return 0.5;
-    case KvCode::kNone:
-      return 1.0;
     default:
       return 0.26;
   }
@@ -151,24 +147,6 @@ TEST_P(KvConvert, KeepsZeros) {
   }
 }
 
-// Keys that differ in length alone.
-TEST_P(KvConvert, OfAGhostKeepsHowFarEachKeyGoesTheirCommonWay) {
-  const std::int32_t head_dim = 64;
-  std::vector<std::byte> exact(kv::cell_bytes(KvFormat::kF32, head_dim));
-  std::vector<float> numbers(head_dim);
-  for (int slot = 0; slot < kTokensPerCell; ++slot) {
-    for (std::int32_t d = 0; d < head_dim; ++d) numbers[d] = static_cast<float>((slot + 1) * std::sin(d));
-    ref::write_kv({.k = numbers.data(),
-                   .v = numbers.data(),
-                   .head_dim = head_dim,
-                   .slot = slot,
-                   .format = KvFormat::kF32,
-                   .cell = exact.data()});
-  }
-  const auto ghost = convert(exact, KvFormat::kF32, KvFormat::kGhost, head_dim);
-  EXPECT_LT(relative_error(exact, KvFormat::kF32, ghost, KvFormat::kGhost, true, head_dim), 0.005);
-}
-
 // Shares of f16 with everything a cell keeps.
 TEST(KvCell, TakesTheBytesItsFormatPromises) {
   const auto share = [](KvFormat format, std::int32_t head_dim) {
@@ -185,7 +163,6 @@ TEST(KvCell, TakesTheBytesItsFormatPromises) {
   EXPECT_NEAR(share(KvFormat::kK4cV3, 64), 0.273, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK4V3, 64), 0.250, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK3V3, 64), 0.219, 0.0005);
-  EXPECT_NEAR(share(KvFormat::kGhost, 64), 0.0234, 0.0005);
 }
 
 }  // namespace

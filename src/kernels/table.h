@@ -98,9 +98,6 @@ struct NibblePlaneKernels {
 
 using kv::KvFormat;
 
-// e to this, sixteen times, is a float.
-inline constexpr float kLargestGhostExponent = 80.0f;
-
 // Keys [begin, end) of one sequence and one KV head, at most one chunk.
 struct KeyChunk {
   std::int32_t begin = 0;  // multiple of kTokensPerChunk
@@ -129,13 +126,11 @@ struct AttentionArgs {
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
   // Partial result per row: out is sum(p v) relative to max, not yet divided by sum; NaN of a query that is.
-  // Ghosts are in neither, nor in max; a row that saw nothing else has sum 0, out 0 and theirs for max, or
-  // -inf.
+  // A row that saw no key has sum 0, out 0 and -inf for max.
   float* out = nullptr;  // [rows, head_dim], rows = num_query_tokens * group_size
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
   // When set: per row and 16-key block of the chunk, exp-sum relative to the row's final `max` of this chunk.
-  // A ghost's may lie far above: at most kLargestGhostExponent are counted.
   float* block_sums = nullptr;  // [rows, kTokensPerChunk / kTokensPerCell] or null
 };
 

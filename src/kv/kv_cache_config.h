@@ -30,7 +30,6 @@ struct KvCacheConfig {
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
   PolicyJournal* journal = nullptr;    // told what policies do; borrowed
-  DiskSpace disk = {};                 // where cells go that become ghosts
   std::int32_t max_extra_pages = 64;   // of memory, for policies; fewer than they need only in tests
 
   // Error (kUsage) naming the field when a group has no block, a negative window, cells that are no multiple of its

@@ -176,17 +176,6 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
       const BlockId block = block_of(g, i);
       blocks_.add_reference(g, block);
       kv.table(g).append(block);
-      if (blocks_.cells().has_disk() && !kv.scores.empty()) know_ghosts(kv, g, i);
-    }
-  }
-}
-
-// The rest of a block after another sequence's policy.
-void KvCacheManager::know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const {
-  SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
-  for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {
-    if (blocks_.cells().at(group, kv.table(group)[logical_block], cell).format() == KvFormat::kGhost) {
-      scores.set_ghost(cell, logical_block, true);
     }
   }
 }
@@ -275,7 +264,6 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
       blocks_.add_reference(g, cached);
       table.replace(logical_index, cached);
       blocks_.release(g, own);
-      if (blocks_.cells().has_disk() && !kv.scores.empty()) know_ghosts(kv, g, logical_index);
       ++num_deduplicated_;
     }
   }

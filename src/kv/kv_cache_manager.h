@@ -134,7 +134,6 @@ class KvCacheManager {
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
-  void know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const;
   // A cursor for the beginning, and one for what the tenant alone has behind public blocks; kNoPrefixNode where there
   // are none.
   std::pair<PrefixNodeId, PrefixNodeId> open_roots(const CacheScope& scope, std::uint64_t fingerprint);

@@ -14,7 +14,6 @@
 #include "kv/policy/bytes_use.h"
 #include "kv/policy/journal.h"
 #include "kv/policy/policy.h"
-#include "kv/policy/recent_moves.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
@@ -56,7 +55,6 @@ struct SequenceKv {
   // One per layer group, written as steps run; empty where the policy has no memory of attention.
   std::vector<SequenceScores> scores;
   std::map<std::pair<std::int32_t, BlockId>, PendingDemotion> pending_demotions;  // by group and block
-  RecentMoves moves;                                                              // between memory and disk
   BytesUse bytes_use;
   KvHolder holder;        // for a journal; its opener may set it
   HoldId hold = kNoHold;  // the journal's name for it, from the first step of its policy on

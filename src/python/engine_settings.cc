@@ -73,8 +73,6 @@ constexpr auto kFields = std::to_array<Field<EngineConfig>>({
     {"max_step_ms", read_max_step},
     {"kv_cache_tokens", read_cache_tokens},
     {"kv_type", read_kv_type},
-    {"kv_disk", read_bytes<&Config::kv_disk_bytes>},
-    {"kv_disk_dir", read_text<&Config::kv_disk_directory>},
     {"fast", read_truth<&Config::fast>},
     {"prefix_cache", read_truth<&Config::prefix_cache>},
     {"public_prefixes", read_public_prefixes},

@@ -43,7 +43,6 @@ std::vector<Output> Pending::take(bool wait) {
     session_->check_process();
   }
   for (const Output& output : outputs) num_unfinished_ -= output.news.request_finished ? 1 : 0;
-  session_->show_warning();
   return outputs;
 }
 

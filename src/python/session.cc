@@ -57,10 +57,6 @@ void Session::end_all() {
 void Session::load(const std::string& model, const nb::dict& settings, const nb::object& progress) {
   EngineConfig config = read_settings(settings);
   if (closing_) raise_usage("LLM: is closed");
-  config.kv_disk_warning = [this](std::string_view line) {
-    const std::lock_guard lock(mutex_);
-    warning_ = line;
-  };
   std::exception_ptr raised;
   const auto on_progress = [&](const std::string& phase, double fraction) {
     if (closing_) return false;
@@ -116,16 +112,6 @@ void Session::check_process() const {
 std::shared_ptr<Engine> Session::engine_if_open() const {
   const std::lock_guard lock(mutex_);
   return engine_;
-}
-
-void Session::show_warning() {
-  std::string warning;
-  {
-    const std::lock_guard lock(mutex_);
-    warning.swap(warning_);
-  }
-  if (warning.empty()) return;
-  if (PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1) != 0) throw nb::python_error();
 }
 
 bool Session::is_of_another_process() const { return process_ != ::getpid(); }

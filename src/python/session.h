@@ -46,8 +46,6 @@ class Session : public std::enable_shared_from_this<Session> {
   // Raises a UsageError in a fork, where nothing would ever come.
   void check_process() const;
   bool is_of_another_process() const;
-  // Shows what the engine's thread had to say as a RuntimeWarning; raises where warnings are errors.
-  void show_warning();
 
   // While it lives this thread has let go of the interpreter.
   class Away {
@@ -71,7 +69,6 @@ class Session : public std::enable_shared_from_this<Session> {
   const pid_t process_ = ::getpid();  // that made it
   mutable std::mutex mutex_;          // never held while waiting for the interpreter
   std::shared_ptr<Engine> engine_;
-  std::string warning_;
   std::atomic<int> num_away_{0};
   std::atomic<bool> closing_{false};
 };

@@ -126,7 +126,7 @@ class Unit(unittest.TestCase):
         self.assertEqual(status["Uid"].split(), [user] * 4)
 
     def test_everything_that_writes_files_works_in_it(self):
-        self.start('kv-disk = "64MiB"\nkv-budget = "0.3"\nkv-log = "/var/lib/kvasir/kv.db"\n'
+        self.start('kv-budget = "0.3"\nkv-log = "/var/lib/kvasir/kv.db"\n'
                    'access-log = "/var/lib/kvasir/access.log"', top='memory = "600MiB"')
         for _ in range(2):
             self.assertEqual(self.ask("/v1/completions", body={"prompt": "the quick " * 60, "max_tokens": 64}), 200)

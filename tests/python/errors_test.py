@@ -76,7 +76,7 @@ def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], sa
     ({"memory": [1]}, kvasir.UsageError, "memory: must be a whole number, got list"),
     ({"ctx": 1 << 20}, kvasir.UsageError, "ctx: the model was trained for 2048 tokens"),
     ({"kv_type": "f8"}, kvasir.UsageError, "kv_type: must be q12, f16 or f32, got 'f8'"),
-    ({"kv_disk": 1}, kvasir.UsageError, "kv_disk must be at least"),
+    ({"kv_disk": 1}, kvasir.UsageError, "kv_disk: there is no such setting"),
     ({"max_step_ms": -1}, kvasir.UsageError, "max_step_ms: must be 0 or greater, got -1"),
     ({"isa": "mmx"}, kvasir.UsageError, ""),
     ({"chat_template": "{% if"}, kvasir.UsageError, ""),

@@ -1,7 +1,6 @@
 """Beginnings and ends: two models at once, Ctrl-C, other threads, forks, and interpreters that end in the middle."""
 from __future__ import annotations
 
-import pathlib
 import signal
 import subprocess
 import sys
@@ -143,11 +142,3 @@ def test_a_fork_is_told_to_load_its_own() -> None:
         "      len(asyncio.run(read())) > 5)\n"), LLAMA)
     said = "LLM: was loaded before this process was forked; a process that computes loads its own\n"
     assert (done.stdout, done.returncode) == (said * 3 + "3 True True\n", 0), done.stderr
-
-
-def test_what_a_policy_takes_out_goes_to_a_file(tmp_path: pathlib.Path) -> None:
-    with kvasir.LLM(LLAMA, threads=1, kv_disk="64MiB", kv_disk_dir=str(tmp_path)) as llm:
-        answer = llm.generate("the quick brown fox " * 20, kv_budget=0.2, kv_quality="best_effort", max_tokens=8,
-                              ignore_eos=True)
-    assert answer.usage.completion_tokens == 8
-    assert list(tmp_path.iterdir()) == []  # it has no name

@@ -23,15 +23,15 @@ class CellMemory {
   void begin_block(std::int32_t group, BlockId block);
   // Blocks are made of others: their cells hold the same.
   void copy_block(const kv::CellStore::BlockCopy& copy) { stamp_of_[{copy.group, copy.to}] = stamp_of_.at({copy.group, copy.from}); }
-  // The stamp that all of the cell's bytes hold; none when they are not whole.
-  std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell, std::int32_t head_dim) const;
-  void fill(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp);
   // Empty, or which cell of the block does not hold its bytes any more.
   std::string check(std::int32_t group, BlockId block) const;
 
  private:
   // [begin, end) in memory_.
   static std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell, std::int32_t head_dim);
+  // The stamp that all of the cell's bytes hold; none when they are not whole.
+  std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell, std::int32_t head_dim) const;
+  void fill(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp);
   bool holds(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp) const;
   std::string convert_round(std::span<const kv::CellConversion> round);
 

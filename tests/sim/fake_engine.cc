@@ -203,7 +203,7 @@ void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, st
     kv::StepScores step{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
     step.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
     for (std::int32_t i = 0; i < scores.num_cells() * step.num_blocks; ++i) {
-      // Now and then a query asks for one block alone, so that ghosts come back.
+      // Now and then a query asks for one block alone.
       step.sum.push_back(static_cast<float>(random.percent(3) ? 1'000'000 : random.between(0, 1000)));
     }
     step.greatest = step.sum;

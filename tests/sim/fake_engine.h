@@ -24,7 +24,6 @@ class FakeEngine {
 
   FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size, std::int32_t max_prefill_only_tokens);
 
-  CellMemory& cells() { return cells_; }
   // Before the sequences of a step: cells become coarser. Empty, or what was wrong.
   std::string convert(const kv::CellConversions& conversions);
 

@@ -48,9 +48,6 @@ void Coverage::add(const Coverage& other) {
   num_journaled += other.num_journaled;
   num_budgets += other.num_budgets;
   num_layer_passes += other.num_layer_passes;
-  num_disk_writes += other.num_disk_writes;
-  num_disk_reads += other.num_disk_reads;
-  num_disk_refusals += other.num_disk_refusals;
   num_holds += other.num_holds;
   num_draft_tokens += other.num_draft_tokens;
   num_accepted_tokens += other.num_accepted_tokens;
@@ -59,9 +56,8 @@ void Coverage::add(const Coverage& other) {
 
 namespace {
 
-kv::KvCacheConfig with(kv::KvCacheConfig config, kv::PolicyJournal& journal, kv::CellDisk& disk) {
+kv::KvCacheConfig with(kv::KvCacheConfig config, kv::PolicyJournal& journal) {
   config.journal = &journal;
-  config.disk.file = &disk;
   return config;
 }
 
@@ -71,8 +67,7 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
     : workload_(make_workload(seed)),
       verbose_(verbose),
       random_(mix(seed, 2)),
-      disk_(mix(seed, 3), workload_.kv.disk.bytes),
-      kv_(with(workload_.kv, journal_, disk_)),
+      kv_(with(workload_.kv, journal_)),
       scheduler_(workload_.scheduler, kv_),
       engine_(kv_, workload_.vocab_size, workload_.scheduler.prefill_only.max_tokens),
       draft_source_(mix(seed, 10), workload_.vocab_size),
@@ -82,7 +77,6 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       percent_forced_(of_runs_.percent(40) ? 30 : 0),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       max_steps_((holds_ ? 3 : 1) * max_steps(workload_)) {
-  disk_.attach(engine_.cells());
   if (verbose_) fmt::print("{}", describe(workload_));
 }
 
@@ -107,10 +101,6 @@ std::string Simulation::run() {
   coverage_.num_rounds = num_rounds_;
   coverage_.num_moves = num_moves_;
   coverage_.num_layer_passes = num_layer_passes_;
-  const kv::CellStore::DiskUse& disk = kv_.cells().disk_use();
-  coverage_.num_disk_writes = disk.num_writes;
-  coverage_.num_disk_reads = disk.num_reads;
-  coverage_.num_disk_refusals = disk.num_full + disk.num_errors;
   return failure_;
 }
 

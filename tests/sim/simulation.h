@@ -13,7 +13,6 @@
 #include "kv/kv_cache_manager.h"
 #include "kv/testing/recording_journal.h"
 #include "sched/scheduler.h"
-#include "sim/fake_disk.h"
 #include "sim/fake_draft_source.h"
 #include "sim/fake_engine.h"
 #include "sim/seeded_random.h"
@@ -45,9 +44,6 @@ struct Coverage {
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_budgets = 0;      // times that a budget was looked at
   std::int64_t num_layer_passes = 0;
-  std::int64_t num_disk_writes = 0;    // of cells that became ghosts
-  std::int64_t num_disk_reads = 0;     // of ghosts that came back
-  std::int64_t num_disk_refusals = 0;  // the disk was full, or failed
   std::int64_t num_holds = 0;
   std::int64_t num_draft_tokens = 0;     // guesses that ran
   std::int64_t num_accepted_tokens = 0;  // of them
@@ -96,7 +92,6 @@ class Simulation {
   void check_heads_outlive_tails();
   void check_cells();
   void check_borrowed(const sched::Sequence& sequence);
-  void check_copies();
   void check_journal();
   void check_record(const kv::StepRecord& step, const sched::Sequence& sequence);
   void check_budget(const kv::StepRecord& step, const sched::Sequence& sequence);
@@ -112,7 +107,6 @@ class Simulation {
   const bool verbose_;
   SeededRandom random_;
   kv::RecordingJournal journal_;
-  FakeDisk disk_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
   FakeEngine engine_;

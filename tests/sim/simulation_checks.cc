@@ -137,7 +137,6 @@ void Simulation::check_blocks() {
   }
   check_heads_outlive_tails();
   check_cells();
-  if (kv_.cells().has_disk()) check_copies();
 }
 
 // A sequence's policy leaves alone what it has borrowed. All of that is cached as it was computed, and no other
@@ -183,26 +182,6 @@ void Simulation::check_cells() {
   if (held_bytes != kv_.held_bytes()) fail("what sequences hold is counted wrongly");
 }
 
-// Only ghosts have copies, so none outlives its block; every byte of the file belongs to a copy.
-void Simulation::check_copies() {
-  const kv::DiskCopies& copies = kv_.cells().copies();
-  std::int64_t used_bytes = 0;
-  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
-    for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
-      for (std::int32_t cell = 0; cell < kv_.cells().cells_per_block(g); ++cell) {
-        const kv::KvCellRef copy = copies.find(g, BlockId{i}, cell);
-        if (copy.is_gone()) continue;
-        if (kv_.cells().at(g, BlockId{i}, cell).format() != kv::KvFormat::kGhost)
-          fail(fmt::format("group {}: cell {} of block {} is no ghost but has a copy", g, cell, i));
-        used_bytes += kv::cell_bytes(copy.format(), kv_.cells().head_dim(g));
-      }
-    }
-  }
-  if (used_bytes != copies.used_bytes()) fail("places of the disk are lost, or used twice");
-  if (used_bytes > copies.capacity_bytes()) fail("the disk holds more than it may");
-  if (!disk_.fault().empty()) fail(disk_.fault());
-}
-
 // The journal's records of this step agree with the cells, for each sequence that holds them.
 void Simulation::check_journal() {
   for (const kv::StepRecord& step : journal_.steps) {
@@ -226,23 +205,20 @@ void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence&
   for (const kv::ActionRecord& action : step.actions) {
     const kv::BlockTable& table = sequence.kv.tables[action.group];
     const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
-    const bool comes_back = action.reason == kv::ActionReason::kPromoted &&
-                            action.from == kv::KvFormat::kGhost;
-    if (present != action.to || (!comes_back && !kv::is_coarser(action.to, action.from))) {
+    if (present != action.to || !kv::is_coarser(action.to, action.from)) {
       fail(fmt::format("a journal is told that sequence {} has a cell in {} that is in {}",
                        number(sequence.id), name_of(action.to), name_of(present)));
     }
   }
 }
 
-// Where one price is for a whole group, its budget is kept, or all that may go is gone. A ladder with a disk lets
-// cells rest.
+// Where one price is for a whole group, its budget is kept, or all that may go is gone.
 void Simulation::check_budget(const kv::StepRecord& step, const sched::Sequence& sequence) {
   const kv::KvPolicySettings& settings = sequence.kv_policy;
   const bool has_one_price = settings.policy == &kv::pooled_ladder_policy() ||
                              settings.policy == &kv::priced_ladder_policy();
-  if (!has_one_price || settings.max_lost_share < 1.0 || kv_.cells().has_disk() || !step.is_planned ||
-      step.ran_out_of_room || step.num_waiting > 0) {
+  if (!has_one_price || settings.max_lost_share < 1.0 || !step.is_planned || step.ran_out_of_room ||
+      step.num_waiting > 0) {
     return;
   }
   ++coverage_.num_budgets;

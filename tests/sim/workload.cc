@@ -169,9 +169,8 @@ void keep_chunks_whole(Workload& workload, SeededRandom& random) {
   workload.scheduler.max_step_ms = 0.0;
 }
 
-// And sequences so long that some of their cells become ghosts and come back.
-void add_disk(Workload& workload, SeededRandom& random) {
-  workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
+// Sequences so long, with budgets so small, that some of their cells are dropped.
+void lengthen_answers(Workload& workload, SeededRandom& random) {
   for (SimRequest& item : workload.requests) {
     if (!item.request.kv_policy.is_lossy() || random.percent(20)) continue;
     item.request.kv_policy.policy = &kv::ladder_policy();
@@ -208,8 +207,8 @@ Workload make_workload(std::uint64_t seed) {
   if (of_order.percent(60)) choose_order(workload, of_order);
   SeededRandom of_turns(mix(seed, 9));
   if (of_turns.percent(15)) owe_turns(workload, of_turns);
-  SeededRandom of_disk(mix(seed, 4));
-  if (of_disk.percent(40)) add_disk(workload, of_disk);
+  SeededRandom of_lengths(mix(seed, 4));
+  if (of_lengths.percent(40)) lengthen_answers(workload, of_lengths);
   SeededRandom of_chunks(mix(seed, 13));
   if (of_chunks.percent(40)) keep_chunks_whole(workload, of_chunks);
   // Demotions have to wait for what others leave behind, or find no room.
@@ -228,7 +227,6 @@ std::string describe(const Workload& workload) {
   }
   for (const auto& prefix : workload.kv.public_prefixes)
     text += fmt::format("{} public tokens\n", prefix.size());
-  text += fmt::format("disk: {} bytes\n", workload.kv.disk.bytes);
   text += fmt::format(
       "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; prefill-only up to {} tokens "
       "through {} layers; vocabulary {}\n",

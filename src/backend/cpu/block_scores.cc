@@ -82,7 +82,7 @@ void BlockScores::add_row(const AttentionUnit& unit, const UnitRows& rows, std::
     const float factor = weight * std::exp(rows.max[at] - rows.log_sum_exp[row]);
     const float* block_sums = rows.block_sums + at * kBlocksPerChunk;
     for (std::int64_t b = 0; b < kBlocksPerChunk; ++b) {
-      // A ghost's sum has no limit of its own, and `factor` none where a row saw ghosts alone.
+      // Rounding may bring a share above 1.
       if (block_sums[b] > 0.0f) of_head[b] += std::min(weight, factor * block_sums[b]);
     }
   }

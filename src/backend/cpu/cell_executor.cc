@@ -22,12 +22,6 @@ void CellExecutor::convert_cells(std::span<const kv::CellConversion> conversions
   });
 }
 
-void CellExecutor::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                                std::byte* target) {
-  kernels_.convert_cell(
-      {.head_dim = head_dim, .from = from.format, .to = to, .source = from.data, .target = target});
-}
-
 void CellExecutor::measure_blocks(const MeasureBlocksOp& op, const KvGroupView& group) {
   const std::int32_t head_dim = group.layout.head_dim;
   const std::int64_t num_cells = group.layout.cells_per_block();

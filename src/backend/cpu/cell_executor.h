@@ -18,7 +18,6 @@ class CellExecutor {
 
   // As Backend has them.
   void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory);
-  void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::byte* target);
   void measure_blocks(const MeasureBlocksOp& op, const KvGroupView& group);
 
  private:

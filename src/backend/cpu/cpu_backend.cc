@@ -82,20 +82,6 @@ void CpuBackend::write_row(std::span<const float> floats, const Rows& rows, std:
   std::ranges::copy(floats, rows.row(row));
 }
 
-void CpuBackend::read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                           std::span<std::byte> out) {
-  CHECK(std::ssize(out) == kv::cell_bytes(to, head_dim));
-  if (from.format == to) {
-    std::copy_n(from.data, out.size(), out.data());
-  } else {
-    cells_.convert_cell(from, to, head_dim, out.data());
-  }
-}
-
-void CpuBackend::write_cell(std::span<const std::byte> bytes, std::byte* cell) {
-  std::ranges::copy(bytes, cell);
-}
-
 void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
   cells_.measure_blocks(op, rows_.group(op.group));
 }

@@ -52,8 +52,6 @@ class CpuBackend : public Backend {
     return {rows.row(row), static_cast<std::size_t>(rows.width)};
   }
   void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) override;
-  void read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) override;
-  void write_cell(std::span<const std::byte> bytes, std::byte* cell) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) override;
   void measure_blocks(const MeasureBlocksOp& op) override;

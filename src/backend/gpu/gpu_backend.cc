@@ -109,13 +109,6 @@ void GpuBackend::write_row(std::span<const float> floats, const Rows& rows, std:
   device_->copy_in(std::as_bytes(floats), rows.row(row));
 }
 
-void GpuBackend::read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) {
-  CHECK(std::ssize(out) == kv::cell_bytes(to, head_dim) && from.format == to);
-  device_->copy_out(from.data, out);
-}
-
-void GpuBackend::write_cell(std::span<const std::byte> bytes, std::byte* cell) { device_->copy_in(bytes, cell); }
-
 void GpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   host_rows_.clear();
   rows_.begin_step(batch);

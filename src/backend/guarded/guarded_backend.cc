@@ -83,15 +83,6 @@ void GuardedBackend::write_row(std::span<const float> floats, const Rows& rows, 
   with_memory([&](CpuBackend& cpu) { cpu.write_row(floats, rows, row); });
 }
 
-void GuardedBackend::read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                               std::span<std::byte> out) {
-  with_memory([&](CpuBackend& cpu) { cpu.read_cell(from, to, head_dim, out); });
-}
-
-void GuardedBackend::write_cell(std::span<const std::byte> bytes, std::byte* cell) {
-  with_memory([&](CpuBackend& cpu) { cpu.write_cell(bytes, cell); });
-}
-
 void GuardedBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   host_rows_.clear();
   with_memory([&](CpuBackend& cpu) { cpu.plan(batch, ropes); });

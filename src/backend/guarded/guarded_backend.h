@@ -41,8 +41,6 @@ class GuardedBackend final : public Backend {
   std::span<const std::byte> host_bytes(const Matrix& matrix) override;
   std::span<float> host_row(const Rows& rows, std::int64_t row) override;
   void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) override;
-  void read_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::span<std::byte> out) override;
-  void write_cell(std::span<const std::byte> bytes, std::byte* cell) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) override;
   void measure_blocks(const MeasureBlocksOp& op) override;

@@ -61,19 +61,14 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   float* out = args.out + row * args.head_dim;
   float* block_sums = args.block_sums == nullptr ? nullptr : args.block_sums + row * kBlocksPerChunk;
 
-  const auto is_ghost = [&](std::int32_t key) {
-    return args.keys.cells.find(key / kTokensPerCell).format == KvFormat::kGhost;
-  };
   float scores[kTokensPerChunk];
-  float max = kNoKey, ghost_max = kNoKey;
+  float max = kNoKey;
   for (std::int32_t key = args.keys.begin; key < args.keys.end; ++key) {
     if (!is_visible(args, position, key)) continue;
     float& s = scores[key - args.keys.begin];
     s = score(args, query, key);
-    float& largest = is_ghost(key) ? ghost_max : max;
-    largest = std::fmax(largest, s);
+    max = std::fmax(max, s);
   }
-  if (max == kNoKey) max = ghost_max;
   // fmax and fmin would drop a query that is no number.
   const bool is_finite = std::ranges::all_of(query.plain, [](float x) { return std::isfinite(x); });
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
@@ -86,10 +81,8 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   float sum = 0.0f;
   for (std::int32_t key = args.keys.begin; key < args.keys.end; ++key) {
     if (!is_visible(args, position, key)) continue;
-    const float exponent = std::fmin(scores[key - args.keys.begin] - max, kLargestGhostExponent);
-    const float weight = std::exp(exponent);
+    const float weight = std::exp(scores[key - args.keys.begin] - max);
     if (block_sums != nullptr) block_sums[(key - args.keys.begin) / kTokensPerCell] += weight;
-    if (is_ghost(key)) continue;
     sum += weight;
     add_value(args, key, weight, out, rotated);
   }

@@ -196,43 +196,10 @@ void write_by_channel(KvCode code_of_keys, const Rows& rows, std::int32_t head_d
   store_half(half + layout.scales, 1, low_unit);
 }
 
-// In the order in which lanes are summed up.
-float sum_of_lanes(std::vector<float> lanes) {
-  for (std::size_t half = lanes.size() / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
-}
-
-// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as
-// near to the token's as it can come.
-void write_keys_mean(const Rows& rows, std::int32_t head_dim, std::byte* half) {
-  std::vector<float> mean(head_dim), squares(16);
-  for (std::int32_t d = 0; d < head_dim; ++d) {
-    std::vector<float> of_tokens;
-    for (const auto& row : rows) of_tokens.push_back(row[d]);
-    mean[d] = sum_of_lanes(of_tokens) * (1.0f / kTokensPerCell);
-  }
-  const float inverse = inverse_of(largest_magnitude(mean) * (1.0f / 127.0f));
-  for (std::int32_t d = 0; d < head_dim; ++d) {
-    const int code = code_within(mean[d] * inverse, -127.0f, 127.0f);
-    store(half, d, static_cast<std::int8_t>(code));
-    mean[d] = static_cast<float>(code);
-    squares[d % 16] = std::fma(mean[d], mean[d], squares[d % 16]);
-  }
-  const float inverse_square = inverse_of(sum_of_lanes(squares));
-  for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
-    float dot = 0.0f;
-    for (std::int32_t d = 0; d < head_dim; ++d) dot = std::fma(rows[t][d], mean[d], dot);
-    store_half(half + half_layout(KvCode::kMean, head_dim).scales, t, dot * inverse_square);
-  }
-}
-
 void write_half(KvCode code, const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* half) {
   if (code == KvCode::k8) return write_8(rows, of_keys, head_dim, half);
   if (kv::has_range_per_channel(code)) return write_by_channel(code, rows, head_dim, half);
   if (code == KvCode::k2) return write_values_2(rows, head_dim, half);
-  if (code == KvCode::kMean) return write_keys_mean(rows, head_dim, half);
   write_rotated(rows, of_keys, code, head_dim, half);
 }
 
@@ -242,7 +209,6 @@ void convert_half(KvCode from, KvCode to, bool of_keys, std::int32_t head_dim, c
     std::memcpy(target, source, static_cast<std::size_t>(half_layout(to, head_dim).bytes));
     return;
   }
-  if (to == KvCode::kNone) return;
   Rows rows = rows_of(head_dim);
   for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
     for (std::int32_t d = 0; d < head_dim; ++d) {
@@ -269,10 +235,6 @@ float key_number(KvCode code, const std::byte* half, std::int32_t head_dim, std:
   const std::int64_t at = std::int64_t{channel} * kTokensPerCell + token;
   if (code == KvCode::kF32) return load<float>(half, at);
   if (code == KvCode::kF16) return load_half(half, at);
-  if (code == KvCode::kMean) {
-    return static_cast<float>(load<std::int8_t>(half, channel)) *
-           load_half(half + half_layout(code, head_dim).scales, token);
-  }
   if (!kv::has_range_per_channel(code)) return scaled_number(code, half, true, head_dim, token, channel);
   const kv::KvHalfLayout layout = half_layout(code, head_dim);
   const auto range = load<kv::ChannelRange>(half + layout.ranges, channel);
@@ -286,7 +248,6 @@ float value_number(KvCode code, const std::byte* half, std::int32_t head_dim, st
   const std::int64_t at = std::int64_t{token} * head_dim + channel;
   if (code == KvCode::kF32) return load<float>(half, at);
   if (code == KvCode::kF16) return load_half(half, at);
-  if (code == KvCode::kNone) return 0.0f;
   return scaled_number(code, half, false, head_dim, token, channel);
 }
 

@@ -26,8 +26,7 @@ BlockStore::BlockStore(const KvCacheConfig& config)
     : config_(config),
       index_(config.prefix_hash_key, config.num_groups(), config.prefix_cache ? total_blocks(config) : 0,
              config.prefix_hash_bits),
-      cells_(cell_groups(config), config.new_cells, config.memory_bytes(), config.num_spare_pages(),
-             config.disk) {
+      cells_(cell_groups(config), config.new_cells, config.memory_bytes(), config.num_spare_pages()) {
   for (const LayerGroup& group : config.groups) {
     pools_.emplace_back(group.num_block_ids());
     room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *

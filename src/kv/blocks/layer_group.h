@@ -12,7 +12,7 @@ namespace kvasir::kv {
 
 struct ForecastNetwork;
 
-// For a budget of 5%, which is about the size of a ghost in each other cell.
+// For a budget of 5%.
 inline constexpr std::int32_t kBlockIdsPerRoom = 20;
 
 // The token at position p attends to the keys at positions > p - window_tokens (all of them when 0), itself

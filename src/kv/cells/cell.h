@@ -38,15 +38,14 @@ enum class KvFormat : std::uint8_t {
   kK4V2,   // 4-bit rotated keys, 2-bit rotated values
   kK3cV2,  // 3-bit keys with a range per channel, 2-bit rotated values
   kK3V2,   // 3-bit rotated keys, 2-bit rotated values
-  kGhost,  // gone, but for what tells how much attention it would get
 };
-inline constexpr int kNumKvFormats = 16;
+inline constexpr int kNumKvFormats = 15;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
-  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",   "f16",   "q12",  "q8",    "k8v4",
-                                                      "k4cv4", "k4v4",  "k4cv3", "k4v3", "k3cv3", "k3v3",
-                                                      "k4v2",  "k3cv2", "k3v2",  "ghost"};
+  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",   "f16",   "q12",  "q8",
+                                                      "k8v4",  "k4cv4", "k4v4",  "k4cv3", "k4v3",
+                                                      "k3cv3", "k3v3",  "k4v2",  "k3cv2", "k3v2"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -68,10 +67,8 @@ enum class KvCode : std::uint8_t {
   k3Channel,  // keys: 3 bits n without sign that mean low + step * n
   k3,         // rotated; 3 bits n that mean scale * n, scales as k4
   k2,         // values: rotated; 2 bits n that mean scale * (2 n + 1), scales as k4
-  kMean,      // keys: one for all tokens, [head_dim] int8; then a f16 scale per token: [16]
-  kNone,      // values: none; the keys' attention is measured, and left out
 };
-inline constexpr int kNumKvCodes = 11;
+inline constexpr int kNumKvCodes = 9;
 
 struct KvCodes {
   KvCode keys, values;
@@ -105,8 +102,6 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k3Channel, KvCode::k2};
     case KvFormat::kK3V2:
       return {KvCode::k3, KvCode::k2};
-    case KvFormat::kGhost:
-      return {KvCode::kMean, KvCode::kNone};
     default:
       return {KvCode::kF16, KvCode::kF16};
   }
@@ -151,7 +146,7 @@ inline constexpr float kTwoBitScale = 0.215f;
 //   of values  channel 16 (v % 2) + l, tokens 2 (v / 2) and 2 (v / 2) + 1
 // and a group of b bits is b x 32 words of 16 bits: code c of a vector lies in word c of some 32, one above
 // the other with those of the next vectors. With three bits five vectors lie one above the other; bit i of
-// the sixteenth vector's codes is the top bit of the i-th 32 words. Those of kMean are bytes, by channel.
+// the sixteenth vector's codes is the top bit of the i-th 32 words.
 //
 // With 12 bits each of three vectors has the upper bits of its words, and the i-th four bits of the fourth
 // vector's codes lie below them in the i-th 32 words. So that no word has codes of tokens that others may
@@ -211,10 +206,6 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
       return {3 * size / 8, 0, 3 * size / 8 + scale_bytes};
     case KvCode::k2:
       return {size / 4, 0, size / 4 + scale_bytes};
-    case KvCode::kMean:
-      return {head_dim, 0, head_dim + 2 * kTokensPerBlock};
-    case KvCode::kNone:
-      break;
   }
   return {};
 }

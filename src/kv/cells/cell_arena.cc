@@ -50,12 +50,6 @@ std::int64_t CellArena::bytes_for(const Cells& cells, std::int64_t page_bytes) {
   return ceil_div(cells.num_cells, page_bytes / cell_bytes(cells.format, cells.head_dim)) * page_bytes;
 }
 
-std::int64_t CellArena::table_bytes(std::int64_t capacity_bytes, std::int32_t widest_head_dim) {
-  constexpr std::int64_t kBitsPerPage = kNumKvFormats + 1;
-  const std::int64_t num_pages = capacity_bytes / page_bytes(widest_head_dim);
-  return num_pages * static_cast<std::int64_t>(sizeof(Page)) + num_pages * kBitsPerPage / 8;
-}
-
 CellArena::CellArena(std::int64_t capacity_bytes, std::span<const std::int32_t> head_dims,
                      std::int64_t num_spare_pages)
     : page_bytes_(page_bytes(std::ranges::max(head_dims))),

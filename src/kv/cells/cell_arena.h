@@ -49,9 +49,6 @@ class CellArena {
   // Whole pages that hold them.
   static std::int64_t bytes_for(const Cells& cells, std::int64_t page_bytes);
 
-  // The bytes of the bookkeeping, whatever is in use: without the places within pages.
-  static std::int64_t table_bytes(std::int64_t capacity_bytes, std::int32_t widest_head_dim);
-
   // A cell of the format and width; empty when no page has room. Requires: the constructor was given the width,
   // and it supports the format.
   std::optional<KvCellRef> allocate(KvFormat format, std::int32_t head_dim);

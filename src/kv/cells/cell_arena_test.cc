@@ -14,7 +14,7 @@ constexpr std::int32_t kHeadDim = 64;
 constexpr KvFormat kFormats[] = {KvFormat::kF32,   KvFormat::kF16,  KvFormat::kQ8,    KvFormat::kK8V4,
                                  KvFormat::kK4cV4, KvFormat::kK4V4, KvFormat::kK4cV3, KvFormat::kK4V3,
                                  KvFormat::kK3cV3, KvFormat::kK3V3, KvFormat::kK4V2,  KvFormat::kK3cV2,
-                                 KvFormat::kK3V2,  KvFormat::kGhost};
+                                 KvFormat::kK3V2};
 
 std::int64_t pages(std::int64_t count) { return count * CellArena::page_bytes(kHeadDim); }
 

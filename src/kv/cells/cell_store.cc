@@ -24,11 +24,8 @@ std::vector<std::int32_t> head_dims_of(std::span<const CellStore::Group> groups)
 }  // namespace
 
 CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int64_t capacity_bytes,
-                     std::int32_t num_spare_pages, DiskSpace disk)
-    : new_cells_(new_cells),
-      arena_(capacity_bytes, head_dims_of(groups), num_spare_pages),
-      disk_(disk.file),
-      copies_(disk.file == nullptr ? 0 : disk.bytes, head_dims_of(groups)) {
+                     std::int32_t num_spare_pages)
+    : new_cells_(new_cells), arena_(capacity_bytes, head_dims_of(groups), num_spare_pages) {
   for (const Group& group : groups) {
     const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
     const std::int64_t num_refs = stride * group.cells_per_block;
@@ -90,14 +87,12 @@ void CellStore::clear(std::int32_t group, BlockId block) {
     if (!cell.is_gone()) arena_.free(cell);
     cell = {};
   }
-  copies_.forget(group, block);
 }
 
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
-  is_demoting_ = is_first_round_ = true;
+  is_demoting_ = true;
   conversions_.end_round();  // what earlier demotions of this step left may be written to
-  moved_from_.clear();
   is_moving_ = arena_.close_sparse_pages(kMaxMoves);
 }
 
@@ -147,7 +142,6 @@ std::optional<KvCellRef> CellStore::allocate_target(KvFormat format, std::int32_
 
 void CellStore::begin_round() {
   conversions_.end_round();
-  is_first_round_ = false;
   free_left_behind();
 }
 
@@ -156,59 +150,10 @@ void CellStore::free_left_behind() {
   left_behind_.clear();
 }
 
-bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as) {
-  const KvCellRef before = at(group, block, cell);
-  if (!demote(group, block, cell, KvFormat::kGhost)) return false;
-  if (has_disk()) copy_to_disk(group, block, cell, before, kept_as);
-  return true;
-}
-
-// The copy is made at once, so of a cell that was moved among these demotions from where its bytes still are:
-// conversions, which come later, are the first to write anywhere.
-void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from,
-                             KvFormat kept_as) {
-  const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as, head_dim(group));
-  if (copy.is_gone()) {
-    ++disk_use_.num_full;
-  } else if (disk_->write(bytes_of(from), copy, head_dim(group))) {
-    ++disk_use_.num_writes;
-  } else {
-    ++disk_use_.num_errors;
-    copies_.forget(group, block, cell);
-  }
-}
-
-KvCellRef CellStore::bytes_of(KvCellRef cell) const {
-  const auto moved = moved_from_.find(cell.offset());
-  return moved == moved_from_.end() ? cell : moved->second;
-}
-
-// The copy is read at once, before any conversion. So its target must not be what a round has left behind,
-// nor a spare page, which the others may need.
-bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
-  KvCellRef& ghost = ref(group, block, cell);
-  const KvCellRef copy = copies_.find(group, block, cell);
-  CHECK(is_demoting_ && ghost.format() == KvFormat::kGhost && !copy.is_gone());
-  if (!is_first_round_ || arena_.num_available(copy.format(), head_dim(group)) < 1) return false;
-  const auto target = arena_.allocate(copy.format(), head_dim(group));
-  CHECK(target.has_value());
-  const bool is_read = disk_->read(copy, *target, head_dim(group));
-  copies_.forget(group, block, cell);
-  ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
-  if (is_read) {
-    left_behind_.push_back(ghost);
-    ghost = *target;
-  } else {
-    arena_.free(*target);
-  }
-  return is_read;
-}
-
 void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
   KvCellRef& dropped = ref(group, block, cell);
   CHECK(is_demoting_ && !dropped.is_gone());
   left_behind_.push_back(dropped);
-  copies_.forget(group, block, cell);
   dropped = {};
 }
 
@@ -240,7 +185,6 @@ bool CellStore::move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim) {
   if (!target) return false;
   conversions_.add({ref, *target, head_dim});
   left_behind_.push_back(ref);
-  moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
   ref = *target;
   return true;
 }

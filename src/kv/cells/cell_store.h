@@ -4,15 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "kv/cells/cell.h"
 #include "kv/cells/cell_arena.h"
 #include "kv/cells/cell_conversions.h"
-#include "kv/cells/cell_disk.h"
-#include "kv/cells/disk_copies.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
@@ -26,9 +23,6 @@ namespace kvasir::kv {
 // coarser. Where memory is scarce, cells of sparse pages move together at the same time, and in rounds of
 // their own where what stays as it is keeps pages from running empty.
 //
-// With a disk, a cell that becomes a ghost may leave a copy there and come back in the copy's format. A copy
-// lives as long as its cell is that ghost.
-//
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: a block without KV has no cells; bytes(group, block) is the sum over its cells.
 class CellStore {
@@ -38,15 +32,10 @@ class CellStore {
     std::int32_t cells_per_block = 1;
     std::int32_t head_dim = 64;
   };
-  struct DiskUse {
-    std::int64_t num_writes = 0, num_reads = 0;
-    std::int64_t num_full = 0;    // copies that there was no room for
-    std::int64_t num_errors = 0;  // and those that could not be written or read
-  };
 
   // Requires: capacity_bytes of a page and the spare ones.
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int64_t capacity_bytes,
-            std::int32_t num_spare_pages, DiskSpace disk = {});
+            std::int32_t num_spare_pages);
 
   // Gives blocks without cells their first num_cells. False, and nothing changed, when there is no room. The
   // blocks' first cells come first, then their second ones: attention reads one layer and head of block after
@@ -69,12 +58,6 @@ class CellStore {
   // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since
   // begin_demotions().
   bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
-  // Makes a cell a ghost, and copies it to the disk in a format that is its own or coarser where that can be.
-  // Otherwise as demote(). Requires: the cell's bytes were written when demotions began.
-  bool demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as);
-  // Makes a ghost what its copy is. False when there is no room beside what demotions may need, or when the
-  // copy cannot be read: then it is forgotten. Requires: it has one.
-  bool promote(std::int32_t group, BlockId block, std::int32_t cell);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
   // For demotions that found no room: moves cells of sparse pages together now. False when that frees no
   // page.
@@ -113,9 +96,6 @@ class CellStore {
   // Width of the heads of a group.
   std::int32_t head_dim(std::int32_t group) const { return groups_[static_cast<std::size_t>(group)].head_dim; }
   const CellArena& arena() const { return arena_; }
-  bool has_disk() const { return copies_.is_enabled(); }
-  const DiskCopies& copies() const { return copies_; }
-  const DiskUse& disk_use() const { return disk_use_; }
 
  private:
   struct GroupCells {
@@ -133,8 +113,6 @@ class CellStore {
     ++of_group.versions[index_of(block)];
     return of_group.refs[cell * of_group.stride + index_of(block)];
   }
-  KvCellRef bytes_of(KvCellRef cell) const;
-  void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
   std::optional<KvCellRef> allocate_target(KvFormat format, std::int32_t head_dim);
   void free_left_behind();
   void begin_round();
@@ -145,19 +123,12 @@ class CellStore {
   const KvFormat new_cells_;
   std::vector<GroupCells> groups_;
   CellArena arena_;
-  CellDisk* const disk_;
-  DiskCopies copies_;
-  DiskUse disk_use_;
   CellConversions conversions_;
   std::vector<BlockCopy> block_copies_;
   std::vector<KvCellRef> targets_;      // of copy_as(), kept for its memory
   std::vector<KvCellRef> left_behind_;  // by demotions of this round
-  // By the offset of each cell that was moved among these demotions: where its bytes are until conversions
-  // run.
-  std::unordered_map<std::int64_t, KvCellRef> moved_from_;
   mutable std::vector<CellArena::Cells> wanted_;  // of has_room_for(), of each width together; kept for its memory
   bool is_demoting_ = false;
-  bool is_first_round_ = true;
   bool is_moving_ = false;  // pages of the arena are closed
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/process_memory.h"
-#include "kv/testing/kept_copies.h"
 
 namespace kvasir::kv::cell_store_test {
 namespace {
@@ -312,114 +311,6 @@ TEST(CellStore, RefusesToMakeACellFiner) {
   ASSERT_TRUE(store.fill(0, BlockId{0}));
   store.begin_demotions();
   EXPECT_DEATH(store.demote(0, BlockId{0}, 0, KvFormat::kF32), "");
-}
-
-class CellStoreWithDisk : public testing::Test {
- protected:
-  void make_ghost(std::int32_t cell, KvFormat kept_as) {
-    store_.begin_demotions();
-    ASSERT_TRUE(store_.demote_to_ghost(0, kBlock, cell, kept_as));
-    store_.end_demotions();
-    store_.clear_conversions();
-  }
-  bool promote(std::int32_t cell) {
-    store_.begin_demotions();
-    const bool is_promoted = store_.promote(0, kBlock, cell);
-    store_.end_demotions();
-    return is_promoted;
-  }
-
-  static constexpr BlockId kBlock{1};
-  const std::vector<CellStore::Group> groups_ = {{.num_blocks = 4, .cells_per_block = 3}};
-  KeptCopies disk_;
-  CellStore store_{groups_, KvFormat::kF16, with_spare(4 * bytes_for(groups_)), kNumSparePages,
-                   DiskSpace{&disk_, CellArena::page_bytes(kHeadDim)}};
-};
-
-TEST_F(CellStoreWithDisk, BringsAGhostBackAsItsCopyWas) {
-  ASSERT_TRUE(store_.fill(0, kBlock));
-  const KvCellRef before = store_.at(0, kBlock, 1);
-  make_ghost(1, KvFormat::kK3V2);
-  EXPECT_EQ(store_.at(0, kBlock, 1).format(), KvFormat::kGhost);
-  ASSERT_EQ(disk_.written.size(), 1u);
-  EXPECT_EQ(disk_.written[0].from, before);
-  EXPECT_EQ(disk_.written[0].to, store_.copies().find(0, kBlock, 1));
-  EXPECT_EQ(store_.copies().used_bytes(), cell_bytes(KvFormat::kK3V2, kHeadDim));
-  ASSERT_TRUE(promote(1));
-  EXPECT_EQ(store_.at(0, kBlock, 1).format(), KvFormat::kK3V2);
-  EXPECT_EQ(disk_.read_back[0].to, store_.at(0, kBlock, 1));
-  EXPECT_EQ(store_.copies().used_bytes(), 0);
-  EXPECT_EQ(store_.arena().used_bytes(),
-            2 * cell_bytes(KvFormat::kF16, kHeadDim) + cell_bytes(KvFormat::kK3V2, kHeadDim));
-}
-
-TEST_F(CellStoreWithDisk, FreesCopiesWithTheirBlock) {
-  ASSERT_TRUE(store_.fill(0, kBlock));
-  for (std::int32_t cell = 0; cell < 3; ++cell) make_ghost(cell, KvFormat::kK3V2);
-  store_.clear(0, kBlock);
-  EXPECT_EQ(store_.copies().used_bytes(), 0);
-  EXPECT_EQ(store_.arena().used_bytes(), 0);
-}
-
-TEST_F(CellStoreWithDisk, MakesGhostsWithoutCopiesWhenTheDiskFails) {
-  ASSERT_TRUE(store_.fill(0, kBlock));
-  disk_.fails = true;
-  make_ghost(0, KvFormat::kK3V2);
-  EXPECT_EQ(store_.at(0, kBlock, 0).format(), KvFormat::kGhost);
-  EXPECT_TRUE(store_.copies().find(0, kBlock, 0).is_gone());
-  EXPECT_EQ(store_.disk_use().num_errors, 1);
-  EXPECT_EQ(store_.copies().used_bytes(), 0);
-}
-
-TEST_F(CellStoreWithDisk, LeavesAGhostWhoseCopyCannotBeRead) {
-  ASSERT_TRUE(store_.fill(0, kBlock));
-  make_ghost(0, KvFormat::kK3V2);
-  const std::int64_t used = store_.arena().used_bytes();
-  disk_.fails = true;
-  EXPECT_FALSE(promote(0));
-  EXPECT_EQ(store_.at(0, kBlock, 0).format(), KvFormat::kGhost);
-  EXPECT_EQ(store_.arena().used_bytes(), used);
-  EXPECT_TRUE(store_.copies().find(0, kBlock, 0).is_gone());
-  EXPECT_EQ(store_.disk_use().num_errors, 1);
-}
-
-// As GathersWhatStaysWhereNoPageRunsEmpty; then what stayed, and was moved for that, goes to the disk.
-TEST(CellStore, CopiesAMovedCellToTheDiskFromWhereItsBytesAre) {
-  const std::vector<CellStore::Group> groups = {{.num_blocks = 512, .cells_per_block = 4}};
-  KeptCopies disk;
-  CellStore store(groups, KvFormat::kF16, with_spare(bytes_for(groups)), kNumSparePages,
-                  DiskSpace{&disk, bytes_for(groups)});
-  std::vector<std::int64_t> before;
-  for (std::int32_t b = 0; b < 512; ++b) {
-    ASSERT_TRUE(store.fill(0, BlockId{b}));
-    for (std::int32_t c = 1; c < 4; c += 2) before.push_back(store.at(0, BlockId{b}, c).offset());
-  }
-  store.begin_demotions();
-  for (std::int32_t b = 0; b < 512; ++b) {
-    for (std::int32_t c = 0; c < 4; c += 2) {
-      while (!store.demote(0, BlockId{b}, c, KvFormat::kK8V4)) ASSERT_TRUE(store.gather());
-    }
-  }
-  std::int64_t num_moved = 0;
-  std::size_t i = 0;
-  for (std::int32_t b = 0; b < 512; ++b) {
-    for (std::int32_t c = 1; c < 4; c += 2) {
-      num_moved += store.at(0, BlockId{b}, c).offset() != before[i++] ? 1 : 0;
-      ASSERT_TRUE(store.demote_to_ghost(0, BlockId{b}, c, KvFormat::kK8V4));
-    }
-  }
-  EXPECT_GT(num_moved, 100);
-  ASSERT_EQ(disk.written.size(), before.size());
-  for (i = 0; i < before.size(); ++i) EXPECT_EQ(disk.written[i].from.offset(), before[i]);
-  store.end_demotions();
-}
-
-TEST_F(CellStoreWithDisk, MakesGhostsWithoutCopiesWhenTheDiskIsFull) {
-  ASSERT_TRUE(store_.fill(0, kBlock));
-  make_ghost(0, KvFormat::kK3V2);  // the file's only page is for its format now
-  make_ghost(1, KvFormat::kK4V2);
-  EXPECT_EQ(store_.disk_use().num_full, 1);
-  EXPECT_TRUE(store_.copies().find(0, kBlock, 1).is_gone());
 }
 
 }  // namespace

@@ -10,9 +10,8 @@ namespace kvasir::kv {
 namespace {
 
 // Rows of `capacity` moved to rows of `wider`.
-template <class T>
-void widen_rows(std::vector<T>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
-  std::vector<T> widened(num_rows * wider);
+void widen_rows(std::vector<float>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
+  std::vector<float> widened(num_rows * wider);
   for (std::size_t row = 0; row < num_rows; ++row) {
     std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * capacity), capacity,
                 widened.begin() + static_cast<std::ptrdiff_t>(row * wider));
@@ -54,8 +53,8 @@ SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_c
 SequenceScores SequenceScores::with_room_for(std::int32_t num_blocks) const {
   SequenceScores other = *this;
   other.capacity_ = std::max({num_blocks, num_blocks_, 1});
-  const auto copy_rows = [&](auto& to, const auto& from) {
-    to.assign(static_cast<std::size_t>(num_cells_) * static_cast<std::size_t>(other.capacity_), {});
+  const auto copy_rows = [&](std::vector<float>& to, const std::vector<float>& from) {
+    to.assign(static_cast<std::size_t>(num_cells_) * static_cast<std::size_t>(other.capacity_), 0.0f);
     for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
       std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(index(cell, 0)), num_blocks_,
                   to.begin() + static_cast<std::ptrdiff_t>(other.index(cell, 0)));
@@ -63,7 +62,6 @@ SequenceScores SequenceScores::with_room_for(std::int32_t num_blocks) const {
   };
   copy_rows(other.scores_, scores_);
   copy_rows(other.statistics_, statistics_);
-  if (!is_ghost_.empty()) copy_rows(other.is_ghost_, is_ghost_);
   return other;
 }
 
@@ -72,10 +70,6 @@ void SequenceScores::reserve(std::int32_t num_blocks) {
   const std::int32_t wider = std::max(num_blocks, 2 * capacity_);
   for (std::vector<float>* values : {&scores_, &statistics_}) {
     widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
-               static_cast<std::size_t>(wider));
-  }
-  if (!is_ghost_.empty()) {
-    widen_rows(is_ghost_, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
                static_cast<std::size_t>(wider));
   }
   capacity_ = wider;
@@ -90,29 +84,11 @@ void SequenceScores::add(const StepScores& step) {
     if (num_queries == 0) continue;
     const float kept = memory_.kept_share(num_queries);
     const auto added = memory_.pooling == HeadPooling::kSum ? step.sum_of(cell) : step.greatest_of(cell);
-    if (!is_ghost_.empty()) {
-      add_beside_ghosts(cell, kept, added, num_queries);
-      continue;
-    }
     float* scores = scores_.data() + index(cell, 0);
     const float* of_step = added.data();
     for (std::size_t b = 0; b < added.size(); ++b) {
       scores[b] = scores[b] < 0.0f ? scores[b] : scores[b] * kept + of_step[b];
     }
-  }
-}
-
-void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
-                                       std::int32_t num_queries) {
-  const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
-  const float long_run = has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries))
-                                      : 1.0f;
-  const std::size_t first = index(cell, 0);
-  float* scores = scores_.data() + first;
-  for (std::size_t b = 0; b < added.size(); ++b) {
-    if (scores[b] < 0.0f) continue;
-    const float so_far = scores[b] * kept;
-    scores[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
   }
 }
 
@@ -127,19 +103,12 @@ void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float 
   statistics_[index(cell, block)] = std::bit_cast<float>(bits | code);
 }
 
-void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
-  reserve(block + 1);
-  if (is_ghost_.empty()) is_ghost_.resize(scores_.size());
-  is_ghost_[index(cell, block)] = is_ghost;
-}
-
 float SequenceScores::lost_share(std::int32_t cell) const {
   const std::span<const float> scores = this->scores(cell);
-  const std::size_t first = index(cell, 0);
   float total = 0.0f, lost = 0.0f;
   for (std::size_t b = 0; b < scores.size(); ++b) {
     total += std::abs(scores[b]);
-    if (scores[b] < 0.0f || (!is_ghost_.empty() && is_ghost_[first + b])) lost += std::abs(scores[b]);
+    if (scores[b] < 0.0f) lost += std::abs(scores[b]);
   }
   return total > 0.0f ? lost / total : 0.0f;
 }

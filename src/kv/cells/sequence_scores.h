@@ -68,10 +68,7 @@ class SequenceScores {
   // [num_cells, head_dim]: the sums of unit keys so far, for the kernel that measures distinctness; empty
   // where another statistic or none is wanted.
   std::span<float> key_sums() { return key_sums_; }
-  // The block becomes a ghost, or is none any more. For a ghost the greatest rate of any step counts: a query
-  // for it comes only once.
-  void set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost);
-  // The share of the remembered attention that is lost: that of blocks that are gone, and that of ghosts.
+  // The share of the remembered attention that is lost: that of blocks that are gone.
   float lost_share(std::int32_t cell) const;
   // The block is gone: what it had stays as what was lost, below 0.
   void freeze(std::int32_t cell, std::int32_t block);
@@ -90,9 +87,6 @@ class SequenceScores {
   // The magnitude lies in the last bits of the statistic, so that a cell takes no more than its budget says.
   static constexpr std::uint32_t kMagnitudeMask = 0xff;
   void reserve(std::int32_t num_blocks);
-  // A cell's part of add, where some of its blocks may be ghosts.
-  void add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
-                         std::int32_t num_queries);
   std::size_t index(std::int32_t cell, std::int32_t block) const {
     return static_cast<std::size_t>(cell) * static_cast<std::size_t>(capacity_) +
            static_cast<std::size_t>(block);
@@ -109,7 +103,6 @@ class SequenceScores {
   std::vector<float> scores_;      // [num_cells, capacity]
   std::vector<float> statistics_;  // likewise
   std::vector<float> key_sums_;    // [num_cells, head_dim]
-  std::vector<bool> is_ghost_;     // [num_cells, capacity]; empty before the first ghost
 };
 
 }  // namespace kvasir::kv

@@ -93,17 +93,5 @@ TEST(AttentionMemory, AsksForTheQueriesThatItCounts) {
   EXPECT_EQ(window.weights().num_queries, 32);
 }
 
-// One query out of many asks for it: its memory is what it would be if all did.
-TEST(SequenceScores, OfAGhostRememberTheGreatestRate) {
-  SequenceScores scores({.is_kept = true, .decay = 0.995f}, 1, 64, 2);
-  scores.set_ghost(0, 1, true);
-  scores.add({.num_blocks = 2, .sum = {0.5f, 0.5f}, .greatest = {0.5f, 0.5f}, .num_queries = {1}});
-  EXPECT_NEAR(scores.scores(0)[0], 0.5f, 1e-4f);
-  EXPECT_NEAR(scores.scores(0)[1], 0.5f * 200.0f, 0.1f);
-  EXPECT_NEAR(scores.lost_share(0), 200.0f / 201.0f, 1e-4f);
-  scores.add({.num_blocks = 2, .sum = {0.0f, 0.0f}, .greatest = {0.0f, 0.0f}, .num_queries = {100}});
-  EXPECT_NEAR(scores.scores(0)[1], 100.0f * std::pow(0.995f, 100.0f), 0.1f);
-}
-
 }  // namespace
 }  // namespace kvasir::kv::sequence_scores_test

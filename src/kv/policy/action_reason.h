@@ -1,4 +1,4 @@
-// Why a policy made a cell coarser, or brought it back, for a log.
+// Why a policy made a cell coarser, for a log.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,16 @@ enum class ActionReason : std::uint8_t {
   kLot,
   kLeastAttention,
   kLeastStatistic,
-  kPromoted,
   kLeastPrice,
   kSeldomAsked,
 };
-inline constexpr int kNumActionReasons = 11;
+inline constexpr int kNumActionReasons = 10;
 
 // As in logs; it keeps its meaning from version to version.
 constexpr std::string_view name_of(ActionReason reason) {
   constexpr std::string_view kNames[kNumActionReasons] = {
-      "unstated",        "least-loss",      "uniform",  "fixed-format", "oldest",      "lot",
-      "least-attention", "least-statistic", "promoted", "least-price",  "seldom-asked"};
+      "unstated", "least-loss",      "uniform",         "fixed-format", "oldest",
+      "lot",      "least-attention", "least-statistic", "least-price",  "seldom-asked"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -41,7 +40,6 @@ constexpr std::string_view meaning_of(ActionReason reason) {
       "drawn by lot",
       "it had the least attention in memory of its layer and head",
       "what the policy measures of keys and values was the lowest of its layer and head",
-      "what its ghost was told of attention made it worth its bytes again, so it was read from the disk",
       "of all steps down in all layers and heads this one was expected to lose the least per byte",
       "of all steps down in all layers and heads its drop was expected to lose the least per byte, with what it "
       "would cost if it is asked for"};

@@ -22,7 +22,7 @@ std::vector<Step> steps_of(const PolicyView& view) {
     const float weight = view.cell_weights[static_cast<std::size_t>(cell)];
     for (std::size_t r = 0; r + 1 < rungs.size(); ++r) {
       const Rung &from = rungs[r], &to = rungs[r + 1];
-      if (to.format == KvFormat::kGhost || to.format == KvFormat::kGone) break;
+      if (to.format == KvFormat::kGone) break;
       steps.push_back(
           {weight * loss_per_byte(from, to), cell, view.num_full_blocks * (from.bytes - to.bytes)});
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <ranges>
 
@@ -20,8 +19,6 @@ constexpr float kQueriesWhileFilling = 8.0f;
 constexpr float kFloorMeans = 3.0f;
 // The least forecast of any block, in means: a late question may be about a block that gets no attention now.
 constexpr float kLeastMeans = 1.0f;
-// The least worth of coming back, in prices of the cheapest step down.
-constexpr float kPromotionPrices = 2.0f;
 
 }  // namespace
 
@@ -50,11 +47,9 @@ CellLadder::CellLadder(const PolicyView& view)
 
 std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
   cell_ = cell;
-  may_ghost_ = allowed_bytes < bytes_of_all_in(coarsest_before(KvFormat::kGhost));
-  may_drop_ = allowed_bytes < bytes_of_all_in(coarsest_before(KvFormat::kGone));
+  may_drop_ = allowed_bytes < bytes_of_all_in(coarsest());
   steps_.clear();
   std::int64_t bytes = 0;
-  has_ghosts_ = false;
   for (std::int32_t b = view_.num_full_blocks; b < view_.num_blocks(); ++b) {
     bytes += bytes_of_[index_of(view_.format(b, cell))];
   }
@@ -62,7 +57,6 @@ std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
     present_[b] = view_.format(static_cast<std::int32_t>(b), cell);
     bytes += bytes_of_[index_of(present_[b])];
     rung_of_[b] = rung_of_format_[index_of(present_[b])];
-    has_ghosts_ = has_ghosts_ || present_[b] == KvFormat::kGhost;
   }
   return bytes - allowed_bytes;
 }
@@ -70,8 +64,7 @@ std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
 void CellLadder::rank() {
   statistics_ = view_.scores->statistics(cell_);
   forecast();
-  if (may_ghost_) least_massive_ = least_massive_magnitude(statistics_);
-  find_resting();
+  if (may_drop_) least_massive_ = least_massive_magnitude(statistics_);
   for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
   std::ranges::make_heap(steps_, is_later);
 }
@@ -83,7 +76,7 @@ std::int64_t CellLadder::take_step() {
   std::size_t& rung = rung_of_[block];
   const KvFormat to = rungs_[rung + 1].format;
   if (!may_become(to, block)) return 0;
-  if (to == KvFormat::kGhost || to == KvFormat::kGone) lost_ += newly_lost(block);
+  if (to == KvFormat::kGone) lost_ += forecast_[block];
   const std::int64_t saved = rungs_[rung].bytes - rungs_[rung + 1].bytes;
   ++rung;
   propose(block);
@@ -91,19 +84,17 @@ std::int64_t CellLadder::take_step() {
   return saved;
 }
 
-std::int64_t CellLadder::pay(std::int64_t bytes) {
+void CellLadder::pay(std::int64_t bytes) {
   while (bytes > 0 && has_step()) bytes -= take_step();
-  return bytes;
 }
 
-void CellLadder::finish(std::int64_t bytes, std::vector<CellAction>& actions) {
-  if (has_ghosts_) promote(bytes, actions);
+void CellLadder::finish(std::vector<CellAction>& actions) const {
   for (std::size_t b = 0; b < rung_of_.size(); ++b) {
     if (rung_of_[b] == 0) continue;
     const KvFormat to = rungs_[rung_of_[b]].format;
     if (!is_coarser(to, present_[b])) continue;
     actions.push_back({static_cast<std::int32_t>(b), cell_, to, ActionReason::kLeastLossPerByte,
-                       later_attention(b), to == KvFormat::kGhost ? kept_as(b) : KvFormat::kGone});
+                       later_attention(b)});
   }
 }
 
@@ -112,22 +103,13 @@ bool CellLadder::is_later(const Step& a, const Step& b) {
   return a.loss_per_byte != b.loss_per_byte ? a.loss_per_byte > b.loss_per_byte : a.block > b.block;
 }
 
-// The coarsest rung that is finer than the format.
-const Rung& CellLadder::coarsest_before(KvFormat format) const {
-  const auto is_finer = [&](const Rung& rung) { return is_coarser(format, rung.format); };
-  return *std::ranges::find_if(rungs_ | std::views::reverse, is_finer);
-}
+// The last rung before the drop.
+const Rung& CellLadder::coarsest() const { return rungs_[rungs_.size() - 2]; }
 
 // Full blocks in the rung's format, the others as they are.
 std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
   return view_.num_full_blocks * rung.bytes +
          (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
-}
-
-// The format of the copy that a ghost leaves: its old one, but no finer than it would come back as.
-KvFormat CellLadder::kept_as(std::size_t block) const {
-  const KvFormat coarsest = coarsest_before(KvFormat::kGhost).format;
-  return is_coarser(coarsest, present_[block]) ? coarsest : present_[block];
 }
 
 // Attention per query of the long run, for each full block.
@@ -137,7 +119,7 @@ void CellLadder::forecast() {
   for (std::size_t b = 0; b < forecast_.size(); ++b) {
     const float score = b < scores.size() ? scores[b] : 0.0f;
     total_ += std::abs(score);
-    if (score < 0.0f || present_[b] == KvFormat::kGhost) lost_ += std::abs(score);
+    if (score < 0.0f) lost_ += std::abs(score);
     forecast_[b] = std::max(score, 0.0f) / seen_[b];
   }
   raise_to_floor();
@@ -158,16 +140,6 @@ void CellLadder::raise_to_floor() {
   }
 }
 
-void CellLadder::find_resting() {
-  is_resting_.assign(rung_of_.size(), false);
-  if (view_.moves == nullptr) return;
-  for (const RecentMoves::Move& move : view_.moves->moves()) {
-    if (move.group == view_.group && move.cell == cell_) {
-      is_resting_[static_cast<std::size_t>(move.block)] = true;
-    }
-  }
-}
-
 void CellLadder::propose(std::size_t block) {
   const std::size_t rung = rung_of_[block];
   if (rung + 1 == rungs_.size()) return;
@@ -183,50 +155,18 @@ float CellLadder::worth(std::size_t block) const {
 }
 
 bool CellLadder::may_become(KvFormat to, std::size_t block) const {
-  if (to != KvFormat::kGhost && to != KvFormat::kGone) return true;
+  if (to != KvFormat::kGone) return true;
   const auto b = static_cast<std::int32_t>(block);
   if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
-  if (is_resting_[block]) return false;
-  if (to == KvFormat::kGhost && !may_ghost_) return false;
-  if (to == KvFormat::kGone && !may_drop_) return false;
+  if (!may_drop_) return false;
   if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
     return false;
   }
   const double may_lose = view_.settings.max_lost_share;
-  return may_lose >= 1.0 || lost_ + newly_lost(block) <= static_cast<float>(may_lose) * total_;
-}
-
-// Attention that is lost from now on: a ghost's is lost already.
-float CellLadder::newly_lost(std::size_t block) const {
-  return rungs_[rung_of_[block]].format == KvFormat::kGhost ? 0.0f : forecast_[block];
+  return may_lose >= 1.0 || lost_ + forecast_[block] <= static_cast<float>(may_lose) * total_;
 }
 
 // The attention of each query, instead of the sum that memory keeps.
 float CellLadder::later_attention(std::size_t block) const { return (1.0f - kDecay) * forecast_[block]; }
-
-// The ghosts that are worth the most per byte come back first, as long as those that pay are worth less. None
-// of them has just paid: from rung to rung more is lost per byte, so a ghost is dropped at a higher price
-// than it would come back at.
-void CellLadder::promote(std::int64_t bytes, std::vector<CellAction>& actions) {
-  const Rung& ghost = rungs_[rung_of_format_[index_of(KvFormat::kGhost)]];
-  promotions_.clear();
-  for (std::size_t b = 0; b < present_.size(); ++b) {
-    if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
-    const KvFormat to = view_.promotion(static_cast<std::int32_t>(b), cell_);
-    if (to == KvFormat::kGone) continue;
-    const float gain = worth(b) * (ghost.cost - view_.costs[to]);
-    promotions_.push_back({gain / static_cast<float>(bytes_of_[index_of(to)] - ghost.bytes), b});
-  }
-  std::ranges::sort(promotions_, std::ranges::greater(), &Step::loss_per_byte);
-  for (const auto& [gain_per_byte, block] : promotions_) {
-    if (!has_step() || gain_per_byte < kPromotionPrices * price()) return;
-    const auto b = static_cast<std::int32_t>(block);
-    const KvFormat to = view_.promotion(b, cell_);
-    is_resting_[block] = true;
-    bytes = pay(bytes + bytes_of_[index_of(to)] - ghost.bytes);
-    if (bytes > 0) return;
-    actions.push_back({b, cell_, to, ActionReason::kPromoted, later_attention(block)});
-  }
-}
 
 }  // namespace kvasir::kv

@@ -31,7 +31,6 @@ class CellLadder {
   // Reads what the cell's blocks are. Returns the bytes that they take beyond those allowed, or, below 0,
   // what is left of these.
   std::int64_t read(std::int32_t cell, std::int64_t allowed_bytes);
-  bool has_ghosts() const { return has_ghosts_; }
 
   // The rest is of the cell that was read last. Forecasts, and finds each block's next step.
   void rank();
@@ -40,10 +39,10 @@ class CellLadder {
   float price() const { return steps_.front().loss_per_byte; }
   // Takes the cheapest step. Returns the bytes saved; 0 when the block must stay. Requires: has_step().
   std::int64_t take_step();
-  // Takes the cheapest steps until so many bytes are saved, and returns what could not be.
-  std::int64_t pay(std::int64_t bytes);
-  // Appends what was decided, and which ghosts come back. `bytes` are above the budget, or below it.
-  void finish(std::int64_t bytes, std::vector<CellAction>& actions);
+  // Takes the cheapest steps until so many bytes are saved, or none is left.
+  void pay(std::int64_t bytes);
+  // Appends what was decided.
+  void finish(std::vector<CellAction>& actions) const;
 
  private:
   struct Step {
@@ -53,19 +52,15 @@ class CellLadder {
   static bool is_later(const Step& a, const Step& b);
   static std::size_t index_of(KvFormat format) { return static_cast<std::size_t>(format); }
 
-  const Rung& coarsest_before(KvFormat format) const;
+  const Rung& coarsest() const;
   std::int64_t bytes_of_all_in(const Rung& rung) const;
-  KvFormat kept_as(std::size_t block) const;
 
   void forecast();
   void raise_to_floor();
-  void find_resting();
   void propose(std::size_t block);
   float worth(std::size_t block) const;
   bool may_become(KvFormat to, std::size_t block) const;
-  float newly_lost(std::size_t block) const;
   float later_attention(std::size_t block) const;
-  void promote(std::int64_t bytes, std::vector<CellAction>& actions);
 
   const PolicyView& view_;
   std::int32_t cell_ = 0;
@@ -79,11 +74,7 @@ class CellLadder {
   std::vector<float> seen_;
   std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
   std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
-  bool may_ghost_ = false;                                      // formats alone do not keep the budget
-  bool may_drop_ = false;                                       // nor do ghosts
-  bool has_ghosts_ = false;
-  std::vector<bool> is_resting_;       // by full block
-  std::vector<Step> promotions_;       // the gain of each block
+  bool may_drop_ = false;                                       // formats alone do not keep the budget
   std::vector<Step> steps_;            // a heap: the next of each block
   std::span<const float> statistics_;  // of the cell, by full block
   float mean_forecast_ = 0.0f;         // before any was raised to the floor

@@ -27,8 +27,6 @@ std::int32_t budget_blocks(const KvPolicySettings& policy, std::int32_t num_prom
   return policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
 }
 
-bool is_unread(KvFormat format) { return format == KvFormat::kGone || format == KvFormat::kGhost; }
-
 }  // namespace
 
 Demotion::Demotion(const KvCacheConfig& config, BlockStore& blocks, PolicyRecorder& recorder)
@@ -46,7 +44,6 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
   if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
   kv.num_planned_blocks = num_full_blocks;
-  kv.moves.forget_before(num_computed_tokens);
   recorder_.begin_step(kv, num_computed_tokens);
   const double share_before = measure(kv, num_prompt_tokens).share();
   std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
@@ -76,8 +73,6 @@ PolicyView Demotion::view_of(const SequenceKv& kv, std::int32_t group, std::span
           .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
           .num_budget_blocks = budget_blocks(kv.policy, num_prompt_tokens),
           .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(group)],
-          .pool = cells().has_disk() ? &blocks_.pool(group) : nullptr,
-          .moves = &kv.moves,
           .cell_weights = config_.group(group).cell_weights,
           .network = kv.policy.forecast != nullptr ? kv.policy.forecast->of(group) : config_.group(group).network.get()};
 }
@@ -162,10 +157,8 @@ void Demotion::use_copies(SequenceKv& kv, std::int32_t group) {
     const BlockId original = kv.table(group)[borrowed[i]];
     for (const CellAction& action : std::ranges::equal_range(actions_, borrowed[i], {}, &CellAction::block)) {
       recorder_.add(kv, group, action, cells().at(group, original, action.cell).format());
-      if (kv.scores.empty()) continue;
-      SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
-      if (action.to == KvFormat::kGone) scores.freeze(action.cell, action.block);
-      if (action.to == KvFormat::kGhost) scores.set_ghost(action.cell, action.block, true);
+      if (kv.scores.empty() || action.to != KvFormat::kGone) continue;
+      kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
     }
     kv.table(group).replace(borrowed[i], copies_[i]);
     copied_.emplace_back(group, original);
@@ -175,7 +168,7 @@ void Demotion::use_copies(SequenceKv& kv, std::int32_t group) {
   copies_.clear();
 }
 
-// Whether the action needs no further try: done, wished for, or a promotion that there is no room for.
+// Whether the action needs no further try: it is done, or wished for.
 bool Demotion::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view,
                          const CellAction& action) {
   const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
@@ -185,29 +178,11 @@ bool Demotion::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& v
     recorder_.add_waiting();
     return true;
   }
-  if (!apply(kv, group, block, action, from)) return action.is_promotion(from);
+  if (!make_coarser(group, block, action.cell, action.to)) return false;
   recorder_.add(kv, group, action, from);
   if (action.to == KvFormat::kGone && !kv.scores.empty()) {
     kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
   }
-  return true;
-}
-
-bool Demotion::apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action,
-                     KvFormat from) {
-  const bool leaves_copy = action.to == KvFormat::kGhost && action.kept_as != KvFormat::kGone;
-  if (action.is_promotion(from)) {
-    if (!cells().promote(group, block, action.cell)) return false;
-  } else if (!leaves_copy) {
-    return make_coarser(group, block, action.cell, action.to);
-  } else if (!cells().demote_to_ghost(group, block, action.cell, action.kept_as)) {
-    return false;
-  }
-  if (!kv.scores.empty()) {
-    kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
-                                                         action.to == KvFormat::kGhost);
-  }
-  kv.moves.add({group, action.cell, action.block, kv.num_planned_blocks * kTokensPerBlock});
   return true;
 }
 
@@ -267,10 +242,8 @@ bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::span<const K
       const auto wish = kv->pending_demotions.find({group, block});
       if (wish == kv->pending_demotions.end()) continue;
       recorder_.add_shared(*kv, group, wish->second.cells[i], from, to);
-      if (kv->scores.empty()) continue;
-      SequenceScores& scores = kv->scores[static_cast<std::size_t>(group)];
-      if (to == KvFormat::kGhost) scores.set_ghost(cell, wish->second.logical_block, true);
-      if (to == KvFormat::kGone) scores.freeze(cell, wish->second.logical_block);
+      if (kv->scores.empty() || to != KvFormat::kGone) continue;
+      kv->scores[static_cast<std::size_t>(group)].freeze(cell, wish->second.logical_block);
     }
   }
   return true;
@@ -287,13 +260,13 @@ KvUsage Demotion::measure(const SequenceKv& kv, std::int32_t num_prompt_tokens) 
       use.bytes += cells().bytes(g, block);
       use.num_cells += num_cells;
       for (std::int32_t cell = 0; cell < num_cells; ++cell) {
-        if (is_unread(cells().at(g, block, cell).format())) ++use.num_dropped_cells;
+        if (cells().at(g, block, cell).is_gone()) ++use.num_dropped_cells;
       }
     }
     num_budget_cells += std::max(kv.table(g).size(), num_budget_blocks) * num_cells;
   }
   if (use.num_cells == 0) return {};
-  use.bytes += use.num_cells * bookkeeping_bytes_per_cell(cells().has_disk());
+  use.bytes += use.num_cells * kBookkeepingBytesPerCell;
   use.full_bytes = num_budget_cells * cell_bytes(KvFormat::kF16, config_.full_head_dim());
   return use;
 }

@@ -2,63 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kv/policy/registry.h"
-#include "kv/testing/kept_copies.h"
 #include "kv/testing/manager_under_test.h"
 
 namespace kvasir::kv::demotion_test {
 namespace {
-
-// Makes ghosts of the first cell of each full block but the first.
-class GhostPolicy final : public KvPolicy {
- public:
-  std::string_view name() const override { return "ghosts"; }
-  AttentionMemory memory() const override { return {.is_kept = true, .decay = 0.995f}; }
-  bool has_budget() const override { return false; }
-  void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
-    for (std::int32_t block = 1; block < view.num_full_blocks; ++block) {
-      if (view.format(block, 0) != KvFormat::kF16) continue;
-      actions.push_back({.block = block, .to = KvFormat::kGhost, .kept_as = KvFormat::kK8V4});
-    }
-  }
-};
-
-TEST(Demotion, KnowsTheGhostsOfAPrefixThatItFinds) {
-  const GhostPolicy policy;
-  KeptCopies disk;
-  KvCacheManager manager({.groups = {{.num_blocks = 16, .cells_per_block = 2}},
-                          .prefix_hash_key = {3, 4},
-                          .disk = {.file = &disk, .bytes = 1 << 20}});
-  const auto lost_share_after_attention_to_the_second_block = [&](SequenceKv& kv) {
-    kv.scores[0].add({.num_blocks = 3,
-                      .sum = {0.0f, 1.0f, 0.0f, 0.0f, 1.0f, 0.0f},
-                      .greatest = {0.0f, 1.0f, 0.0f, 0.0f, 1.0f, 0.0f},
-                      .num_queries = {1, 1}});
-    return std::pair(kv.scores[0].lost_share(0), kv.scores[0].lost_share(1));
-  };
-  const std::vector<TokenId> tokens = iota_tokens(40);
-  SequenceKv first = manager.open("", true, 40, {.policy = &policy});
-  ASSERT_TRUE(manager.allocate(first, 40));
-  manager.commit(first, tokens, 40);
-  manager.demotion().begin();
-  manager.demotion().demote(first, 40, 40);
-  manager.demotion().end();
-  ASSERT_EQ(manager.cells().at(0, first.table(0)[1], 0).format(), KvFormat::kGhost);
-  SequenceKv second = manager.open("", true, 40, {.policy = &policy});
-  ASSERT_EQ(manager.match_prefix(second, tokens), 32);
-  EXPECT_EQ(lost_share_after_attention_to_the_second_block(second), (std::pair{1.0f, 0.0f}));
-  EXPECT_EQ(lost_share_after_attention_to_the_second_block(first), (std::pair{1.0f, 0.0f}));
-  // One that computed the same finds the equal blocks afterwards.
-  SequenceKv third = manager.open("", true, 40, {.policy = &policy});
-  ASSERT_TRUE(manager.allocate(third, 40));
-  manager.commit(third, tokens, 40);
-  ASSERT_EQ(third.table(0)[1], first.table(0)[1]);
-  EXPECT_EQ(lost_share_after_attention_to_the_second_block(third), (std::pair{1.0f, 0.0f}));
-  for (SequenceKv* kv : {&first, &second, &third}) manager.free(*kv);
-}
 
 // A prompt's budget is its own from the first token on: its beginning stays fine as long as there is room.
 TEST(Demotion, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {

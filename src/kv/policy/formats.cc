@@ -11,9 +11,6 @@ constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::k
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
                                  KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
 
-// A ghost is a drop that keeps a little: per byte saved it loses hardly less.
-constexpr float kGhostsCheaper = 0.999f;
-
 // Whether another rung is better in one way and not worse in the other.
 bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
   return std::ranges::any_of(rungs, [&](const Rung& other) {
@@ -36,15 +33,6 @@ std::vector<Rung> ladder_of(const PolicyView& view) {
   std::vector<Rung> candidates;
   for (const KvFormat format : coarser_formats(view)) {
     candidates.push_back({format, view.bytes(format), view.costs[format]});
-  }
-  // Where no format is coarser there is nothing to make a ghost of, nor to keep of it.
-  if (view.cells.has_disk() && !candidates.empty()) {
-    const Rung& coarsest = candidates.back();
-    const float saved = static_cast<float>(coarsest.bytes - view.bytes(KvFormat::kGhost)) /
-                        static_cast<float>(coarsest.bytes);
-    candidates.push_back(
-        {KvFormat::kGhost, view.bytes(KvFormat::kGhost),
-         coarsest.cost + kGhostsCheaper * saved * (view.costs[KvFormat::kGone] - coarsest.cost)});
   }
   candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});
   std::vector<Rung> rungs = {{view.cells.new_cells(), view.new_cell_bytes(), 0.0f}};

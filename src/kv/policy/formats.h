@@ -23,9 +23,8 @@ inline float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
 }
 
-// From what new cells are to kGone, with ghosts before it where a disk takes what they were, each rung losing
-// more per byte that it saves than the one before: no other format is the best choice at any price (the lower
-// convex hull of cost over bytes).
+// From what new cells are to kGone, each rung losing more per byte that it saves than the one before: no other
+// format is the best choice at any price (the lower convex hull of cost over bytes).
 std::vector<Rung> ladder_of(const PolicyView& view);
 
 }  // namespace kvasir::kv

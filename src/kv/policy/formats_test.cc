@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kv/testing/kept_copies.h"
+#include "kv/policy/policy.h"
 
 namespace kvasir::kv::formats_test {
 namespace {
@@ -34,14 +34,12 @@ TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
   }
 }
 
-// Formats of integer codes hold 32 channels at a time, ghosts too.
+// Formats of integer codes hold 32 channels at a time.
 TEST(KvFormats, OfALadderAreF16AloneWhereNoFormatIsCoarser) {
   constexpr std::int32_t kSmallHeadDim = 16;
   const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1, .head_dim = kSmallHeadDim};
-  KeptCopies disk;
   const CellStore cells({&group, 1}, KvFormat::kF16,
-                        CellArena::bytes_for(1, KvFormat::kF16, kSmallHeadDim), 0,
-                        {.file = &disk, .bytes = 1 << 20});
+                        CellArena::bytes_for(1, KvFormat::kF16, kSmallHeadDim), 0);
   const FormatCosts costs = usual_format_costs();
   const KvPolicySettings settings;
   const auto rungs = ladder_of({.cells = cells, .settings = settings, .costs = costs});

@@ -7,10 +7,7 @@
 // has not been (PricedLadder has none).
 //
 // Nothing is dropped as long as the coarsest format would do: what a drop loses is bimodal, nothing or the
-// one thing that is asked for, and no forecast knows which. With a disk a block becomes a ghost before it is
-// dropped: it is read no more, but told how much attention it would get. Where that makes what it was worth
-// its bytes twice over at the present price, it comes back and others pay for it. A cell that moved one way
-// rests before it goes the other (RecentMoves).
+// one thing that is asked for, and no forecast knows which.
 #include <algorithm>
 #include <ranges>
 
@@ -31,9 +28,10 @@ class LadderPolicy final : public KvPolicy {
     const std::vector<std::int64_t> budgets = budgets_of_cells(view);
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
       const std::int64_t excess_bytes = ladder.read(cell, budgets[static_cast<std::size_t>(cell)]);
-      if (excess_bytes <= 0 && !ladder.has_ghosts()) continue;
+      if (excess_bytes <= 0) continue;
       ladder.rank();
-      ladder.finish(ladder.pay(excess_bytes), actions);
+      ladder.pay(excess_bytes);
+      ladder.finish(actions);
     }
   }
 };
@@ -46,17 +44,13 @@ class PooledLadderPolicy final : public KvPolicy {
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
     std::vector<CellLadder> ladders(static_cast<std::size_t>(view.num_cells()), CellLadder(view));
     std::int64_t excess_bytes = 0;
-    bool has_ghosts = false;
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
-      CellLadder& ladder = ladders[static_cast<std::size_t>(cell)];
-      excess_bytes += ladder.read(cell, view.allowed_bytes());
-      has_ghosts = has_ghosts || ladder.has_ghosts();
+      excess_bytes += ladders[static_cast<std::size_t>(cell)].read(cell, view.allowed_bytes());
     }
-    if (excess_bytes <= 0 && !has_ghosts) return;
+    if (excess_bytes <= 0) return;
     for (CellLadder& ladder : ladders) ladder.rank();
     pay(ladders, excess_bytes);
-    // A ghost that comes back is paid for by its own layer and head: the pool has nothing to spare.
-    for (CellLadder& ladder : ladders) ladder.finish(0, actions);
+    for (CellLadder& ladder : ladders) ladder.finish(actions);
   }
 
  private:

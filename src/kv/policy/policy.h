@@ -10,11 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/blocks/block_pool.h"
 #include "kv/cells/cell_store.h"
 #include "kv/cells/sequence_scores.h"
 #include "kv/policy/action_reason.h"
-#include "kv/policy/recent_moves.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
@@ -84,9 +82,6 @@ constexpr FormatCosts usual_format_costs() {
 // The bytes of a cell of a sequence with a policy besides its keys and values: its place and its scores.
 inline constexpr std::int64_t kBookkeepingBytesPerCell = sizeof(KvCellRef) + SequenceScores::kBytesPerCell;
 static_assert(kBookkeepingBytesPerCell <= 16);
-constexpr std::int64_t bookkeeping_bytes_per_cell(bool has_disk) {
-  return kBookkeepingBytesPerCell + (has_disk ? DiskCopies::kBytesPerCell : 0);
-}
 
 // The cells of one sequence in one layer group without a window.
 struct PolicyView {
@@ -100,8 +95,6 @@ struct PolicyView {
   std::int32_t num_prompt_blocks = 0;      // of which every token is the prompt's
   std::int32_t num_budget_blocks = 0;      // that the share is of, where there are fewer yet
   const SequenceScores* scores = nullptr;  // where the policy has a memory
-  const BlockPool* pool = nullptr;         // where cells may come back from a disk
-  const RecentMoves* moves = nullptr;      // likewise
   // For each cell: how much the model suffers when attention to it is wrong. Empty: all alike.
   std::span<const float> cell_weights = {};
   const ForecastNetwork* network = nullptr;  // null: nothing was learned of the model
@@ -113,13 +106,6 @@ struct PolicyView {
   KvFormat format(std::int32_t block, std::int32_t cell) const {
     if (!is_held(block)) return KvFormat::kGone;
     return cells.at(group, blocks[static_cast<std::size_t>(block)], cell).format();
-  }
-  // The format in which a cell may come back: gone where it has no copy on disk, or where others hold its
-  // block too.
-  KvFormat promotion(std::int32_t block, std::int32_t cell) const {
-    const BlockId id = blocks[static_cast<std::size_t>(block)];
-    if (pool == nullptr || id == kHole || pool->ref_count(id) > 1) return KvFormat::kGone;
-    return cells.copies().find(group, id, cell).format();
   }
   float weight_of(std::int32_t cell) const {
     return cell_weights.empty() ? 1.0f : cell_weights[static_cast<std::size_t>(cell)];
@@ -139,7 +125,7 @@ struct PolicyView {
       allowed = static_cast<std::int64_t>(settings.budget_share * in_f16);
     }
     if (budget_bytes_per_cell > 0) allowed = std::min(allowed, budget_bytes_per_cell);
-    return allowed - num_blocks() * bookkeeping_bytes_per_cell(cells.has_disk());
+    return allowed - num_blocks() * kBookkeepingBytesPerCell;
   }
   std::int64_t present_bytes(std::int32_t cell) const {
     std::int64_t sum = 0;
@@ -150,7 +136,7 @@ struct PolicyView {
 
 inline constexpr float kNoForecast = std::numeric_limits<float>::quiet_NaN();
 
-// A cell that shall become coarser, or go, or come back from the disk as what its copy is.
+// A cell that shall become coarser, or go.
 struct CellAction {
   std::int32_t block = 0;  // logical
   std::int32_t cell = 0;
@@ -159,9 +145,6 @@ struct CellAction {
   // Attention that each later query is expected to pay to it, summed over the query heads of its KV head;
   // kNoForecast where the policy expects nothing in particular.
   float forecast = kNoForecast;
-  KvFormat kept_as = KvFormat::kGone;  // of what becomes a ghost: the format of a copy on disk
-
-  bool is_promotion(KvFormat from) const { return from == KvFormat::kGhost && to != KvFormat::kGone; }
 };
 
 // Stateless: what it must remember of a sequence lives with the sequence. Thread safety: const methods may be
@@ -175,7 +158,7 @@ class KvPolicy {
   // Whether it aims at a share of the bytes; the others do what they do whatever the budget is.
   virtual bool has_budget() const { return true; }
   // Appends actions that bring the bytes of each layer and head to the budget, as far as the policy goes;
-  // each cell at most once, and never to a finer format than its copy on disk has.
+  // each cell at most once.
   virtual void plan(const PolicyView& view, std::vector<CellAction>& actions) const = 0;
 };
 

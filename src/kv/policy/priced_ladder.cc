@@ -27,9 +27,7 @@ PricedLadder::PricedLadder(const PolicyView& view)
       allowed_bytes_(view.allowed_bytes()),
       blocks_(static_cast<std::size_t>(view.num_full_blocks) * static_cast<std::size_t>(view.num_cells())),
       heads_(static_cast<std::size_t>(view.num_cells())) {
-  std::erase_if(rungs_, [](const Rung& rung) {
-    return rung.format == KvFormat::kGone || rung.format == KvFormat::kGhost;
-  });
+  std::erase_if(rungs_, [](const Rung& rung) { return rung.format == KvFormat::kGone; });
   may_drop_ = !formats_would_do();
   least_bytes_ = std::min(view.num_blocks() * view.bytes(KvFormat::kF16) / kLeastPart, allowed_bytes_ / 2);
   for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
@@ -50,7 +48,7 @@ void PricedLadder::measure_head(std::int32_t cell) {
 
 // The first that is not finer.
 std::uint8_t PricedLadder::rung_of(KvFormat format) const {
-  if (format == KvFormat::kGone || format == KvFormat::kGhost) return kDropped;
+  if (format == KvFormat::kGone) return kDropped;
   std::uint8_t rung = 0;
   while (rung + 1u < rungs_.size() && is_coarser(format, rungs_[rung].format)) ++rung;
   return rung;

@@ -5,8 +5,6 @@
 // wrong drop does). So the chance of being asked buys a block its stay, but no bits: those go where attention
 // is. A chance that was learned buys bits as well. Of equal steps the oldest block's goes first, one by one.
 //
-// It makes no ghosts: what it drops is gone, with a disk too.
-//
 // A forecast only orders steps. What it cannot do, whatever it says:
 // - The first block, those that 64 queries have not seen and those with massive values are not dropped.
 // - Nothing is dropped as long as a format with a tolerable loss would do for all.

@@ -36,8 +36,7 @@ class ReplayedCells {
     for (const ActionRecord& action : step.actions) {
       KvFormat& format = formats_.try_emplace({action.group, action.cell, action.block}, new_cells_)
                              .first->second;
-      const bool comes_back = action.from == KvFormat::kGhost && action.reason == ActionReason::kPromoted;
-      if (format != action.from || (!comes_back && !is_coarser(action.to, action.from))) return false;
+      if (format != action.from || !is_coarser(action.to, action.from)) return false;
       format = action.to;
     }
     return true;

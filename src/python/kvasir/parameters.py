@@ -18,8 +18,6 @@ class Settings(TypedDict, total=False):
     max_step_ms: float  #: how long a step may take that computes prompts while answers are generated; 0: any time (0)
     kv_cache_tokens: int  #: tokens that the KV cache holds as computed (what the sequences take, as far as memory allows)
     kv_type: Literal["q12", "f16", "f32"]  #: numbers in the KV cache; q12: 12 bits each ("q12")
-    kv_disk: int | str  #: keep what a KV policy takes out of memory in a file of at most this size (no file)
-    kv_disk_dir: str  #: where that file is (the system's folder for temporary files)
     fast: bool  #: weights as bytes: faster prompts, more memory, not the file's numbers (False)
     prefix_cache: bool  #: prompts that begin alike share what is computed (True)
     public_prefixes: Iterable[str]  #: beginnings of prompts that stay findable for all

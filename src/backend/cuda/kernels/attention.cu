@@ -226,10 +226,8 @@ KVASIR_DEVICE void store_results(const AttentionArgs& args, const Task& task, co
        i += kThreads) {
     const float of_row = simt::load(work.max + i / kCellsPerChunk),
                 max = of_row == -simt::infinity() ? 0.0f : of_row;
-    const float exponent = simt::min_or_second(simt::load(work.cell_max + i) - max,
-                                               kernels::kLargestGhostExponent);
     simt::store(args.block_sums + first * kCellsPerChunk + i,
-                simt::load(work.cell_sums + i) * exp_rn(exponent));
+                simt::load(work.cell_sums + i) * exp_rn(simt::load(work.cell_max + i) - max));
   }
 }
 

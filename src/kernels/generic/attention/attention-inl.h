@@ -23,7 +23,7 @@ static float start_of_sums(const float* row, std::int32_t head_dim) {
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
   for (int r = 0; r < block.num_rows; ++r) {
-    block.max[r] = block.ghost_max[r] = -__builtin_inff();
+    block.max[r] = -__builtin_inff();
     store(block.lane_sums[r], zero());
     block.saw_rotated[r] = false;
   }
@@ -125,23 +125,6 @@ static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
   }
 }
 
-static bool is_ghost(const Tile& tile, int cell) { return tile.keys[cell].code == kv::KvCode::kMean; }
-
-static float reduce_max_of_cell(const Tile& tile, int r, int cell) {
-  return reduce_max(load(tile.scores + r * kTokensPerTile + cell * kTokensPerCell));
-}
-
-// The largest score of a row among the keys that are no ghosts; that of the ghosts goes into `of_ghosts`.
-static float max_without_ghosts(const Tile& tile, int r, float& of_ghosts) {
-  float of_others = -__builtin_inff();
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    const float score = reduce_max_of_cell(tile, r, c);
-    float& largest = is_ghost(tile, c) ? of_ghosts : of_others;
-    largest = score > largest ? score : largest;
-  }
-  return of_others;
-}
-
 static float max_of_tile(const Tile& tile, int r) {
   const float* scores = tile.scores + r * kTokensPerTile;
   const F32x16 low = max(load(scores), load(scores + 16));
@@ -153,24 +136,13 @@ static float max_of_tile(const Tile& tile, int r) {
 static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles, int r) {
   float of_row = block.max[r];
   for (int t = 0; t < num_tiles; ++t) {
-    const float of_tile = tiles[t].has_ghosts ? max_without_ghosts(tiles[t], r, block.ghost_max[r])
-                                              : max_of_tile(tiles[t], r);
+    const float of_tile = max_of_tile(tiles[t], r);
     const float before = of_row;
     of_row = of_tile > before ? of_tile : before;
     block.maxima[t][r] = of_row;
     block.corrections[t][r] = before - (of_row == -__builtin_inff() ? 0.0f : of_row);
   }
   block.max[r] = of_row;
-}
-
-// Ghosts' weights are relative to their own maximum, which may lie far above the row's.
-static void weigh_ghosts(const Tile& tile, int r, F32x16* weights, float* cell_max) {
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    if (!is_ghost(tile, c)) continue;
-    cell_max[c] = reduce_max_of_cell(tile, r, c);
-    const F32x16 reference = broadcast(cell_max[c] == -__builtin_inff() ? 0.0f : cell_max[c]);
-    weights[c] = exp(sub(load(tile.scores + r * kTokensPerTile + c * kTokensPerCell), reference));
-  }
 }
 
 // Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
@@ -184,15 +156,11 @@ static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float 
     weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
     cell_max[c] = max;
   }
-  if (tile.has_ghosts) weigh_ghosts(tile, r, weights, cell_max);
 #pragma GCC unroll 4
   for (int c = 0; c < kCellsPerTile; ++c) store(scores + c * kTokensPerCell, weights[c]);
   if (block.args->block_sums != nullptr) {
     float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
     reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-  }
-  for (int c = 0; tile.has_ghosts && c < kCellsPerTile; ++c) {  // nobody reads their values
-    if (is_ghost(tile, c)) weights[c] = zero();
   }
   const F32x16 of_tile = add(add(weights[0], weights[1]), add(weights[2], weights[3]));
   store(block.lane_sums[r], fma(load(block.lane_sums[r]), broadcast(correction), of_tile));
@@ -389,22 +357,16 @@ static void add_rotated_out(AttentionBlock& block) {
   }
 }
 
-// A row's final maximum: that of ghosts where it saw nothing else.
-static float final_max(const AttentionBlock& block, int r) {
-  return block.max[r] == -__builtin_inff() ? block.ghost_max[r] : block.max[r];
-}
-
 // block_sums relative to the row's final maximum; 0 for tiles the block never visited.
 static void export_block_sums(AttentionBlock& block, int first_tile, int end_tile) {
   for (int r = 0; r < block.num_rows; ++r) {
     float* block_sums = block.args->block_sums + (block.first_row + r) * kCellsPerChunk;
-    const float of_row = final_max(block, r);
+    const float of_row = block.max[r];
     const F32x16 max = broadcast(of_row == -__builtin_inff() ? 0.0f : of_row);
     for (int c = 0; c < kCellsPerChunk; c += 16) {
       const Mask16 visited = and_not(first_lanes(smaller(larger(end_tile * kCellsPerTile - c, 0), 16)),
                                      first_lanes(smaller(larger(first_tile * kCellsPerTile - c, 0), 16)));
-      const F32x16 exponents = min(sub(load(block.cell_max[r] + c), max), broadcast(kLargestGhostExponent));
-      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(exponents));
+      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(sub(load(block.cell_max[r] + c), max)));
       store(block_sums + c, select(visited, sums, zero()));
     }
   }
@@ -426,7 +388,7 @@ static void attend_block(AttentionBlock& block) {
   }
   if (block.has_rotated_out) add_rotated_out(block);
   for (int r = 0; r < block.num_rows; ++r) {
-    args.max[block.first_row + r] = final_max(block, r);
+    args.max[block.first_row + r] = block.max[r];
     args.sum[block.first_row + r] = reduce_add(load(block.lane_sums[r]));
   }
   if (args.block_sums != nullptr) export_block_sums(block, first_tile, end_tile);

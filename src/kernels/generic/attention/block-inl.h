@@ -76,9 +76,7 @@ struct AttentionBlock {
   // By tile of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
   alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
   alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
-  alignas(64) float ghost_max[kMaxRowsPerBlock];
-  // By 16 keys of the chunk: the running max after their tile, or a ghost's own, and their weights' sum
-  // relative to it.
+  // By 16 keys of the chunk: the running max after their tile, and their weights' sum relative to it.
   alignas(64) float cell_max[kMaxRowsPerBlock][kCellsPerChunk];
   alignas(64) float cell_sums[kMaxRowsPerBlock][kCellsPerChunk];
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.
@@ -123,7 +121,6 @@ struct Tile {
   std::int32_t begin;
   int index;      // of the chunk's
   KeyRange seen;  // by any row of the block
-  bool has_ghosts;
   bool is_full;              // every row sees every key
   float* scores;             // of the first row; the others follow
   const float* corrections;  // [rows]
@@ -178,7 +175,6 @@ static void find_next(AttentionBlock& block, std::int32_t index, int value_lines
 // Finds the cells of the tile at `begin`.
 static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
-  tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t index = begin - args.keys.begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, index);
@@ -187,7 +183,6 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
       tile.values[c] = {};
       continue;
     }
-    tile.has_ghosts = tile.has_ghosts || cell.format == KvFormat::kGhost;
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
     tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);

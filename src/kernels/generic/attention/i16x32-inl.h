@@ -341,9 +341,7 @@ static void score_i16(int num_rows, const RoundedRows& q, const KeyCell* cells, 
       return score_i16_rows<Codes3ByChannel>(num_rows, q, cells, count, head_dim);
     case kv::KvCode::k3:
       return score_i16_rows<Codes3>(num_rows, q, cells, count, head_dim);
-    case kv::KvCode::kMean:
-      return score_i16_rows<CodesMean>(num_rows, q, cells, count, head_dim);
-    default:  // floats, and k2 and kNone, which are of values only
+    default:  // floats, and k2, which is of values only
       return;
   }
 }

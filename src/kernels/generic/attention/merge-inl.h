@@ -6,8 +6,8 @@ static float exp_of(float x) {
   return lanes[0];
 }
 
-// The weight of a chunk, relative to the row's overall maximum. One without a sum, which saw no key or
-// ghosts alone, has weight 0.
+// The weight of a chunk, relative to the row's overall maximum. One without a sum, which saw no key, has
+// weight 0.
 static float chunk_weight(const AttentionMergeArgs& args, std::int64_t index, float row_max) {
   return args.partial_sum[index] == 0.0f ? 0.0f : exp_of(args.partial_max[index] - row_max);
 }

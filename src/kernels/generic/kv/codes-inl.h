@@ -107,19 +107,6 @@ struct CodesByChannel {
 using Codes4ByChannel = CodesByChannel<4>;
 using Codes3ByChannel = CodesByChannel<3>;
 
-// Codes of the keys that all tokens have in common: bytes by channel.
-struct CodesMean {
-  static constexpr int kVectorsPerStep = 4;
-  static constexpr int kBytesPerStep = 2 * kVectorsPerStep;
-  template <int kVector>
-  KVASIR_FORCE_INLINE static I16x32 at(const std::byte* step, const std::byte*) {
-    const auto* codes = reinterpret_cast<const std::int8_t*>(step) + 2 * kVector;
-    const std::uint32_t pair = static_cast<std::uint16_t>(codes[0]) |
-                               std::uint32_t{static_cast<std::uint16_t>(codes[1])} << 16;
-    return broadcast_pair(&pair);
-  }
-};
-
 template <class Codes, int kVector = 0>
 KVASIR_FORCE_INLINE void read_step(const std::byte* step, const std::byte* ranges, std::int16_t* i16) {
   store_i16x32(i16 + kVector * kI16PerVector, Codes::template at<kVector>(step, ranges));
@@ -156,9 +143,7 @@ static void read_key_i16(kv::KvCode code, const std::byte* half, std::int32_t he
       return read_i16<Codes3>(half, nullptr, head_dim, i16);
     case kv::KvCode::k2:
       return read_i16<Codes2>(half, nullptr, head_dim, i16);
-    case kv::KvCode::kMean:
-      return read_i16<CodesMean>(half, nullptr, head_dim, i16);
-    default:  // floats and kNone have no 16-bit integers
+    default:  // floats have no 16-bit integers
       return;
   }
 }

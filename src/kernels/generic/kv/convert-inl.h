@@ -212,27 +212,6 @@ static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std:
   }
 }
 
-// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as
-// near to the token's as it can come.
-static void write_keys_mean(const float* keys, std::int32_t head_dim, std::byte* half) {
-  alignas(64) float mean[kMaxHeadDim];
-  F32x16 largest = zero(), squares = zero(), dots = zero();
-  for (std::int64_t d = 0; d < head_dim; ++d)
-    mean[d] = reduce_add(load(keys + d * kTokensPerCell)) * (1.0f / kTokensPerCell);
-  for (std::int64_t d = 0; d < head_dim; d += 16) largest = max(abs(load(mean + d)), largest);
-  const F32x16 inverse = inverse_of(broadcast(reduce_max(largest) * (1.0f / 127.0f)));
-  for (std::int64_t d = 0; d < head_dim; d += 16) {
-    const I32x16 codes = codes_within(mul(load(mean + d), inverse), -127.0f, 127.0f);
-    store_bytes(half + d, codes);
-    store(mean + d, to_float(codes));
-    squares = fma(load(mean + d), load(mean + d), squares);
-  }
-  for (std::int64_t d = 0; d < head_dim; ++d)
-    dots = fma(load(keys + d * kTokensPerCell), broadcast(mean[d]), dots);
-  store_half(reinterpret_cast<std::uint16_t*>(half + head_dim),
-             mul(dots, inverse_of(broadcast(reduce_add(squares)))));
-}
-
 static void write_keys(kv::KvCode code, const float* keys, std::int32_t head_dim, std::byte* half) {
   switch (code) {
     case kv::KvCode::k8:
@@ -245,8 +224,6 @@ static void write_keys(kv::KvCode code, const float* keys, std::int32_t head_dim
       return write_keys_by_channel<3>(keys, head_dim, half);
     case kv::KvCode::k3:
       return write_keys_rotated<3>(keys, head_dim, half);
-    case kv::KvCode::kMean:
-      return write_keys_mean(keys, head_dim, half);
     default:  // to floats: of no use
       return;
   }
@@ -340,7 +317,6 @@ void convert_cell(const KvConvertArgs& args) {
     if (kv::is_rotated(from.keys) != kv::is_rotated(to.keys)) rotate_keys(numbers, args.head_dim);
     write_keys(to.keys, numbers, args.head_dim, args.target);
   }
-  if (to.values == kv::KvCode::kNone) return;
   if (from.values == to.values) {
     __builtin_memcpy(new_values, old_values,
                      static_cast<std::size_t>(kv::half_layout(to.values, args.head_dim).bytes));

@@ -51,11 +51,6 @@ static float mean_value_key_ratio(const float* lengths, F32x16 inverse_keys) {
   return sum / static_cast<float>(kTokensPerCell);
 }
 
-static void measure_no_values(const CellMeasureArgs& args) {
-  if (args.value_key_ratio != nullptr) *args.value_key_ratio = 0.0f;
-  if (args.longest_value != nullptr) *args.longest_value = 0.0f;
-}
-
 void measure_cell(const CellMeasureArgs& args) {
   const kv::KvCodes codes = kv::codes_of(args.format);
   alignas(64) float numbers[kMaxHalfNumbers];
@@ -65,7 +60,6 @@ void measure_cell(const CellMeasureArgs& args) {
   if (args.key_sum != nullptr) {
     *args.distinctness = measure_distinctness(numbers, args.head_dim, args.key_sum);
   }
-  if (codes.values == kv::KvCode::kNone) return measure_no_values(args);
   if (args.value_key_ratio == nullptr && args.longest_value == nullptr) return;
   read_values(codes.values, args.cell + kv::key_bytes(args.format, args.head_dim), args.head_dim, numbers);
   alignas(64) float lengths[kTokensPerCell];

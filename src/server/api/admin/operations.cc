@@ -37,7 +37,6 @@ void append_kv(JsonWriter& json, const EngineStats& stats, const std::vector<KvU
   json.key("kv").begin_object();
   json.member("bytes_total", stats.kv_bytes_total)
       .member("bytes_held", stats.kv_bytes_used)
-      .member("disk_bytes", stats.kv_disk_bytes_used)
       .member("preemptions", stats.num_preemptions)
       .member("evictions", stats.num_kv_evictions);
   json.key("map").begin_array();

@@ -39,7 +39,6 @@ constexpr std::int64_t EngineStats::*kSums[] = {
     &EngineStats::kv_bytes_total,
     &EngineStats::kv_bytes_used,
     &EngineStats::num_kv_evictions,
-    &EngineStats::kv_disk_bytes_used,
     &EngineStats::prefix_queries_tokens,
     &EngineStats::prefix_hits_tokens,
 };
