@@ -166,20 +166,6 @@ std::int32_t KvCacheManager::fork(const SequenceKv& from, SequenceKv& to, std::i
   return num_tokens;
 }
 
-// References the first blocks of another sequence, as far as the next token still sees them.
-template <class BlockOf>
-void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {
-  for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
-    for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
-    for (std::int32_t i = first; i < num_blocks; ++i) {
-      const BlockId block = block_of(g, i);
-      blocks_.add_reference(g, block);
-      kv.table(g).append(block);
-    }
-  }
-}
-
 bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   const std::int32_t num_blocks = blocks_for(num_tokens);
   count_missing(kv, num_blocks);

@@ -132,7 +132,7 @@ class KvCacheManager {
   void count_missing(const SequenceKv& kv, std::int32_t num_blocks);
   void append_fresh(SequenceKv& kv, std::int32_t num_blocks);
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
-  template <class BlockOf>
+  template <class BlockOf>  // of (group, logical index)
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
   // A cursor for the beginning, and one for what the tenant alone has behind public blocks; kNoPrefixNode where there
   // are none.
@@ -169,5 +169,19 @@ class KvCacheManager {
   std::int64_t num_borrowed_tokens_ = 0;
   AttentionMemory recorded_memory_;  // that the last policy wanted
 };
+
+// References the first blocks of another sequence, as far as the next token still sees them.
+template <class BlockOf>
+void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
+    for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
+    for (std::int32_t i = first; i < num_blocks; ++i) {
+      const BlockId block = block_of(g, i);
+      blocks_.add_reference(g, block);
+      kv.table(g).append(block);
+    }
+  }
+}
 
 }  // namespace kvasir::kv
