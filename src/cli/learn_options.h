@@ -23,7 +23,8 @@ void add_learn_options(CLI::App& verb, LearnOptions& options);
 // Before a model is looked for. Errors: kUsage (several models), kBadFile (the file has no forecast), kMachine (nor can be written).
 Status check_learning(const LearnOptions& options, std::size_t num_models);
 
-// What learns for engines of this configuration; null where nothing is learned. It must outlive them, and the logger outlives it. `model`: as MODEL. Errors: as store::resolve_model and quality::begin_kv_learning.
+// The learner for engines of this configuration; null where nothing is learned. It must outlive them, and the logger outlives it.
+// `model`: as MODEL. Errors: as store::resolve_model and quality::begin_kv_learning.
 Result<std::shared_ptr<const void>> begin_learning(const LearnOptions& options, const std::string& model, EngineConfig& config, Logger& logger);
 
 }  // namespace kvasir::cli

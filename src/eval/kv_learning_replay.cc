@@ -88,23 +88,6 @@ Result<LearningReplay> replay(const kv::KvCacheConfig& kv, const Champion& champ
   return outcome;
 }
 
-// The model's own, of all cells; nothing where there is none.
-Champion calibrated_network(const kv::KvCacheConfig& kv) {
-  Champion all;
-  for (const kv::LayerGroup& group : kv.groups) {
-    if (!group.is_full()) continue;
-    if (group.network == nullptr) return std::nullopt;
-    if (!all) {
-      all = *group.network;
-      continue;
-    }
-    std::ranges::copy(group.network->hidden_biases, std::back_inserter(all->hidden_biases));
-    std::ranges::copy(group.network->output_biases, std::back_inserter(all->output_biases));
-    std::ranges::copy(group.network->asked_biases, std::back_inserter(all->asked_biases));
-  }
-  return all;
-}
-
 // From nothing.
 kv::ForecastNetwork learn_on(const kv::KvCacheConfig& kv, Shadows recorded, const KeepGoing& keep_going) {
   const learn::ShadowJudge judge(kv);
@@ -156,7 +139,7 @@ Status replay_kv_learning(const EngineConfig& config, std::span<const std::vecto
       learns_champion ? std::min(traffic.front().size() / 2, static_cast<std::size_t>(options.num_champion_texts)) : 0;
   Champion champion;
   if (learns_champion) champion = learn_on(loaded.kv, std::span(traffic.front()).first(num_of_champion), keep_going);
-  if (options.champion == FirstChampion::kCalibrated) champion = calibrated_network(loaded.kv);
+  if (options.champion == FirstChampion::kCalibrated) champion = learn::whole_network_of(loaded.kv);
   if (options.champion == FirstChampion::kCalibrated && !champion) {
     return make_error(ErrorKind::kUsage, "--champion calibrated: the model has no forecast; kvasir calibrate-kv --forecast learns one", "champion");
   }

@@ -1,4 +1,4 @@
-// What a sequence with a policy finds of those without one (exact_prefix.cc).
+// A sequence with a policy finds prefixes of those without one (exact_prefix.cc).
 #include <gtest/gtest.h>
 
 #include <string_view>

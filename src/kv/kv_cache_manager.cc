@@ -297,7 +297,7 @@ void KvCacheManager::free(SequenceKv& kv) {
 std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,
                                             std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
   const std::int32_t peak = group(group_index).peak_blocks(num_tokens, max_chunk_tokens);
-  // Those that it has borrowed it will copy.
+  // It will copy those that it has borrowed.
   const auto num_borrowed = static_cast<std::int32_t>(kv.borrowed_blocks(group_index).size());
   return std::max(0, peak - kv.table(group_index).num_held() + num_borrowed);
 }

@@ -61,7 +61,7 @@ class KvCacheManager {
   std::int32_t match_prefix(SequenceKv& kv, std::span<const TokenId> tokens);
   // match_prefix() will find only what sequences with the same policy have cached. Requires: `kv` is fresh from open().
   void borrow_nothing(SequenceKv& kv);
-  // What the policy of `kv` would have done to the prefix that match_prefix() has just taken, had `kv` computed it.
+  // Lets the policy of `kv` do to the prefix that match_prefix() has just taken as it would have, had `kv` computed it.
   // Nothing else is demoted meanwhile, and the step to come has not begun.
   void act_on_found_prefix(SequenceKv& kv);
   // The blocks that match_prefix() took are of use, which makes them worth keeping: `kv` runs, for the first

@@ -39,8 +39,7 @@ struct SequenceKv {
   std::int32_t num_computed_tokens = 0;      // as of the last commit()
   std::int32_t num_prompt_tokens = 0;        // 0: open() was not told
   std::int32_t num_found_blocks = 0;         // that match_prefix() took
-  // Of a sequence with a policy: where blocks of those without one are found, and where it goes on behind the public
-  // ones. kNoPrefixNode: not for it.
+  // A sequence with a policy finds blocks of those without one here, and goes on there behind the public ones. kNoPrefixNode: not for it.
   PrefixNodeId exact_root = kNoPrefixNode, exact_tenant_root = kNoPrefixNode;
   // By group without a window, rising: its logical blocks that belong to sequences without a policy. They do not
   // change; before one would, the sequence gets copies of all of them.

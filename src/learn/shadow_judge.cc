@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "base/check.h"
 #include "kv/policy/priced_ladder.h"
@@ -135,6 +136,22 @@ void ShadowJudge::add_rows(const ShadowSequence& sequence, const kv::ServedForec
       }
     });
   }
+}
+
+std::optional<kv::ForecastNetwork> whole_network_of(const kv::KvCacheConfig& config) {
+  std::optional<kv::ForecastNetwork> all;
+  for (const kv::LayerGroup& group : config.groups) {
+    if (!group.is_full()) continue;
+    if (group.network == nullptr) return std::nullopt;
+    if (!all) {
+      all = *group.network;
+      continue;
+    }
+    all->hidden_biases.insert(all->hidden_biases.end(), group.network->hidden_biases.begin(), group.network->hidden_biases.end());
+    all->output_biases.insert(all->output_biases.end(), group.network->output_biases.begin(), group.network->output_biases.end());
+    all->asked_biases.insert(all->asked_biases.end(), group.network->asked_biases.begin(), group.network->asked_biases.end());
+  }
+  return all;
 }
 
 }  // namespace kvasir::learn

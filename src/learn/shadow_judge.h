@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,5 +48,8 @@ class ShadowJudge {
   kv::KvFormat new_cells_;
   std::int32_t num_cells_ = 0;  // through all groups without a window
 };
+
+// The forecast that the cache was loaded with, of all cells: served() the other way. Nothing where there is none.
+std::optional<kv::ForecastNetwork> whole_network_of(const kv::KvCacheConfig& config);
 
 }  // namespace kvasir::learn

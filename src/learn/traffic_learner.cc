@@ -27,23 +27,6 @@ double thread_cpu_s() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-// That the cache's forecast is, of all cells; nothing where there is none.
-std::optional<kv::ForecastNetwork> network_of(const kv::KvCacheConfig& config) {
-  std::optional<kv::ForecastNetwork> all;
-  for (const kv::LayerGroup& group : config.groups) {
-    if (!group.is_full()) continue;
-    if (group.network == nullptr) return std::nullopt;
-    if (!all) {
-      all = *group.network;
-      continue;
-    }
-    all->hidden_biases.insert(all->hidden_biases.end(), group.network->hidden_biases.begin(), group.network->hidden_biases.end());
-    all->output_biases.insert(all->output_biases.end(), group.network->output_biases.begin(), group.network->output_biases.end());
-    all->asked_biases.insert(all->asked_biases.end(), group.network->asked_biases.begin(), group.network->asked_biases.end());
-  }
-  return all;
-}
-
 }  // namespace
 
 TrafficLearner::TrafficLearner(TrafficLearnerConfig config) : config_(std::move(config)) {}
@@ -57,7 +40,7 @@ bool TrafficLearner::begin(const kv::KvCacheConfig& config, const std::string& m
   if (thread_.joinable()) return model_path == model_path_;
   if (std::ranges::none_of(config.groups, &kv::LayerGroup::is_full)) return false;
   model_path_ = model_path;
-  learning_ = std::make_unique<ForecastLearning>(config, Champion{.version = config_.first_version, .network = network_of(config)}, config_.learning);
+  learning_ = std::make_unique<ForecastLearning>(config, Champion{.version = config_.first_version, .network = whole_network_of(config)}, config_.learning);
   publish();
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   return true;

@@ -21,9 +21,12 @@ kv::SipKey key_of_learning(std::uint64_t seed) {
   return {.k0 = word(), .k1 = word()};
 }
 
+}  // namespace
+
 Status save_champion(const std::string& path, const std::string& model_path, const learn::Champion& champion) {
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
-  io::KvCalibration calibration{.model = fingerprint, .costs = {}};
+  KVASIR_TRY(auto known, io::read_kv_calibration(path));
+  io::KvCalibration calibration = known && known->model == fingerprint ? *std::move(known) : io::KvCalibration{.model = fingerprint, .costs = {}};
   calibration.forecast = kv_forecast_numbers(*champion.network);
   calibration.learned = {.version = champion.version,
                          .num_rows = static_cast<std::int64_t>(champion.num_rows),
@@ -31,8 +34,6 @@ Status save_champion(const std::string& path, const std::string& model_path, con
                          .cost_ratio = champion.cost_ratio};
   return io::write_kv_calibration(path, calibration);
 }
-
-}  // namespace
 
 Result<std::shared_ptr<const void>> begin_kv_learning(const KvLearningConfig& learning, EngineConfig& config) {
   std::int64_t first_version = 0;

@@ -8,6 +8,7 @@
 
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
+#include "learn/forecast_learning.h"
 
 namespace kvasir::quality {
 
@@ -22,5 +23,9 @@ struct KvLearningConfig {
 // Sets EngineConfig::kv_learner to what comes back, which must outlive the model's engines. An existing file's forecast takes the
 // place of EngineConfig::kv_forecast_path. Requires: EngineConfig::model_path. Error: kBadFile naming the file.
 Result<std::shared_ptr<const void>> begin_kv_learning(const KvLearningConfig& learning, EngineConfig& config);
+
+// Writes the champion's weights and its duel into the file, by a rename. What the file has of the same model besides stays: it may
+// be the one beside the model. Requires: a network. Errors: kBadFile (the file is no calibration), kMachine.
+Status save_champion(const std::string& path, const std::string& model_path, const learn::Champion& champion);
 
 }  // namespace kvasir::quality

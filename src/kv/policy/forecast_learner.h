@@ -1,4 +1,4 @@
-// What learns a model's forecast while a server runs, as the engine sees it.
+// The learner of a model's forecast while a server runs, as the engine sees it.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace kvasir::kv {
 
 std::span<const KvPolicy* const> policies();
-// Of policies() or an AddedPolicy. Null when there is none of that name.
+// One of policies(), or an AddedPolicy. Null when there is none of that name.
 const KvPolicy* find_policy(std::string_view name);
 
 // A policy that requests find besides, as long as this lives: for evaluation. One at a time. Thread safety: no requests run
