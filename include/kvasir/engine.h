@@ -76,6 +76,7 @@ struct EngineConfig {
   std::optional<bool> add_special_tokens = {};
   std::int64_t guide_memory_bytes = std::int64_t{64} << 20;  // of compiled guides
   bool kv_calibration = true;  // uses the file of `kvasir calibrate-kv` beside the model's
+  bool kv_key_components = true;  // uses its statistics of keys beside the model's
   // Another such file, of the same model, whose forecast of attention counts instead; empty: that one's.
   std::string kv_forecast_path = {};
   bool prefix_cache = true;
@@ -166,6 +167,7 @@ struct ModelInfo {
   std::string device = "cpu";             // EngineConfig::device, or what KVASIR_DEVICE says
   std::string_view packed_cache = "off";  // "hit": the weights are a packed copy's; "written": one was made
   std::vector<KvGroupInfo> kv_groups;
+  bool has_key_components = false;  // statistics of its keys are there, for the KV format k2pv2
   std::int32_t num_layers = 0;
   std::int32_t hidden_size = 0;
   // Each token sees those behind it too: there are embeddings, or scores, and no text comes out.

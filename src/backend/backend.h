@@ -130,6 +130,7 @@ struct AttendOp {
 struct MeasureBlocksOp {
   std::int32_t group = 0;
   std::span<const BlockId> blocks;
+  std::int32_t first_block = 0;  // the place of the first one in the sequence
   // [cells, head_dim]: of the blocks before; these are added, and distinctness is what comes out
   // (kernels::CellMeasureArgs). Empty: the ratio of values to keys is.
   std::span<float> key_sums;
@@ -244,6 +245,9 @@ class Backend {
 
   // Writes cells of `memory` anew in coarser formats. No target overlaps a source.
   virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) = 0;
+
+  // Bytes of `memory` from a cell on, brought home.
+  virtual void read_cell(const std::byte* cell, std::span<std::byte> bytes) = 0;
 
   virtual void measure_blocks(const MeasureBlocksOp& op) = 0;
 

@@ -38,6 +38,7 @@ struct KvGroupView {
   std::int32_t ahead = 0;   // tokens behind its own that a row sees, kAllAhead: every one. They must be in the batch
   kv::CellDirectory directory;
   std::byte* memory = nullptr;  // that the directory's references count from
+  const kv::KeyBasis* key_bases = nullptr;  // by cell; null: no cell has keys in components
   // Per sequence slice: its blocks by logical index (position / 16); kHole where a block is gone.
   std::vector<std::span<const BlockId>> blocks;
 
@@ -47,6 +48,7 @@ struct KvGroupView {
             .refs = directory.of_cell(layout.cell(layer, head)),
             .memory = memory};
   }
+  const kv::KeyBasis* basis_of(std::int64_t cell) const { return key_bases == nullptr ? nullptr : key_bases + cell; }
 };
 
 // Borrowed by the model for one forward pass. Invariants: slices are in row order without gaps; every

@@ -22,6 +22,7 @@
 #include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "eval/key_components.h"
 #include "eval/kv_calibrate.h"
 #include "eval/kv_cost_curve.h"
 #include "eval/kv_forecast_training.h"
@@ -53,6 +54,9 @@ struct ForecastResult {
 };
 
 constexpr std::int32_t kCalibrationWindowTokens = 896;
+// Windows of the same length behind the calibration windows, which the statistics of keys are taken from: no format is
+// measured on the text that made it.
+constexpr std::int32_t kMostKeyWindows = 12;
 
 // Heads that matter are few: how many carry so much of all weight.
 constexpr double kMostWeight = 0.8;
@@ -105,6 +109,7 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
       print(fmt::format("{:6}  {:4.1f}%  {:.2e}      x{:.4f}     {:.4f}\n", format.format,
                         100 * format.bytes_share, format.kl, format.ratio, format.cost));
     }
+    if (formats.back().format != "k2pv2") print("k2pv2 was left out: the text is too short for it, or the model's heads do not suit it\n");
     if (!weights.empty()) {
       print(fmt::format("{} of {} KV heads carry {:.0f}% of what coarse cells cost\n",
                         num_heads_that_matter(weights), weights.size(), 100 * kMostWeight));
@@ -252,6 +257,23 @@ Result<ForecastResult> learn_forecast(const CalibrateOptions& options, const Glo
   return result;
 }
 
+struct CutTexts {
+  Windows calibration, keys, forecast, budgets;
+};
+
+Result<CutTexts> cut_texts(const CalibrateOptions& options, const EngineConfig& config, const GlobalOptions& globals,
+                           const std::vector<NamedText>& texts, Interruption& interruption) {
+  KVASIR_TRY(const ModelSession session, open_text_session(options.model, config, globals, &interruption.signals()));
+  CutTexts cut;
+  KVASIR_TRY(cut.calibration, cut_in_turn(*session.engine, texts, kCalibrationWindowTokens, options.num_windows + kMostKeyWindows));
+  const auto num_kept = std::min(cut.calibration.size(), static_cast<std::size_t>(options.num_windows));
+  cut.keys.assign(cut.calibration.begin() + static_cast<std::ptrdiff_t>(num_kept), cut.calibration.end());
+  cut.calibration.resize(num_kept);
+  KVASIR_TRY(cut.forecast, forecast_windows(options, *session.engine, texts));
+  KVASIR_TRY(cut.budgets, cost_windows(options, *session.engine, texts));
+  return cut;
+}
+
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const std::vector<NamedText> texts, read_texts(options));
   Interruption interruption;
@@ -261,17 +283,21 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};
   KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
-  config.kv_calibration = false;  // an existing file may be broken, and will be replaced
+  config.model_path = model;
+  config.kv_calibration = config.kv_key_components = false;  // existing files may be broken, and will be replaced
   const std::string path = io::kv_calibration_path(model);
   KVASIR_CHECKED(can_replace_text_file(path));
-  KVASIR_TRY(const ModelSession session,
-             open_text_session(options.model, config, globals, &interruption.signals()));
-  KVASIR_TRY(const auto windows, cut_in_turn(*session.engine, texts, kCalibrationWindowTokens, options.num_windows));
-  KVASIR_TRY(const auto of_forecast, forecast_windows(options, *session.engine, texts));
-  KVASIR_TRY(const Windows of_budgets, cost_windows(options, *session.engine, texts));
+  KVASIR_TRY(const CutTexts cut, cut_texts(options, config, globals, texts, interruption));
+  const auto& [windows, of_keys, of_forecast, of_budgets] = cut;
   ProgressReporter progress({.quiet = globals.quiet});
+  const auto num_heads = eval::measure_key_components(config, of_keys, [&](double done) { progress.report_fraction("keys", done); },
+                                                      interruption.keep_going());
+  if (!num_heads && num_heads.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+  if (!num_heads) return std::unexpected(num_heads.error());
+  config.kv_key_components = *num_heads > 0;
+  KVASIR_TRY(const ModelSession session, open_text_session(options.model, config, globals, &interruption.signals()));
   const auto formats = eval::measure_kv_formats(
-      *session.engine, windows, [&](double done) { progress.report_fraction("formats", done); },
+      *session.engine, config.kv_key_components, windows, [&](double done) { progress.report_fraction("formats", done); },
       interruption.keep_going());
   if (!formats && formats.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!formats) return std::unexpected(formats.error());

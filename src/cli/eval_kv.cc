@@ -33,6 +33,7 @@
 #include "eval/kv_text.h"
 #include "eval/kv_true_future.h"
 #include "eval/windows.h"
+#include "io/key_components_file.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
 #include "journal/log_reader.h"
@@ -132,9 +133,10 @@ class KvEvaluation {
     KVASIR_TRY(const std::string model, store::resolve_model(options_.model));
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
     const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
+    const auto keys = read_text_file(io::key_components_path(model), kMaxCalibrationBytes);
     const auto forecast = read_text_file(options_.engine.kv_forecast, kMaxCalibrationBytes);
-    return fmt::format("weights {}, calibration {}{}, text {}, at most {} lost: {} on {}", fingerprint,
-                       calibration ? short_hash(*calibration) : "none", forecast ? ", forecast " + short_hash(*forecast) : "", short_hash(text),
+    return fmt::format("weights {}, calibration {}{}{}, text {}, at most {} lost: {} on {}", fingerprint,
+                       calibration ? short_hash(*calibration) : "none", keys ? ", keys " + short_hash(*keys) : "", forecast ? ", forecast " + short_hash(*forecast) : "", short_hash(text),
                        fmt::join(options_.max_lost_shares, "/"),
                        options_.model, options_.file);
   }

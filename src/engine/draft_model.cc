@@ -30,7 +30,7 @@ EngineConfig draft_config(const EngineConfig& config) {
   own.reserved_bytes = 0;
   own.kv_journal = nullptr;
   own.kv_learner = nullptr;
-  own.kv_calibration = false;
+  own.kv_calibration = own.kv_key_components = false;
   own.prefix_cache = false;
   own.prefill_only = false;
   own.public_prefixes.clear();

@@ -23,7 +23,7 @@ EngineConfig encoder_config(EngineConfig config) {
   // Each text takes its last block whole.
   config.kv_cache_tokens = std::int64_t{config.max_num_batched_tokens} +
                            std::int64_t{kv::kTokensPerBlock} * config.max_num_seqs;
-  config.kv_calibration = false;
+  config.kv_calibration = config.kv_key_components = false;
   return config;
 }
 

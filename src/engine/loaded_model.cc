@@ -20,6 +20,7 @@
 #include "engine/encoder_config.h"
 #include "engine/gpu_layers.h"
 #include "engine/draft_heads.h"
+#include "engine/key_components.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
@@ -28,6 +29,7 @@
 #include "engine/public_text.h"
 #include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
+#include "kv/cells/key_bases.h"
 
 namespace kvasir {
 namespace {
@@ -343,10 +345,14 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (loaded.backend->memory_bytes()) loaded.kv.max_extra_pages = 0;  // for policies, which do not run there
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, config.kv_forecast_path, loaded.kv));
+  if (config.kv_key_components && !loaded.backend->memory_bytes()) {
+    KVASIR_CHECKED(apply_key_components(config.model_path, *loaded.model, loaded.memory.max_model_len_tokens, loaded.kv));
+  }
   KVASIR_TRY(loaded.draft_heads, load_draft_heads(config, model.vocab_size, loaded.tokenizer.get()));
   KVASIR_CHECKED(reserve_memory(model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
   if (const std::string device = chosen_device(config); !device.empty()) loaded.info.device = device;
+  loaded.info.has_key_components = loaded.kv.full_group().key_bases != nullptr;
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());
   std::ranges::copy(loaded.packed_copy.notices(), std::back_inserter(loaded.info.notices));
@@ -381,6 +387,7 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
     if (config.is_encoder) view.ahead = view.window > 0 ? view.window - 1 : backend::KvGroupView::kAllAhead;
     view.directory = cells.directory(static_cast<std::int32_t>(i));
     view.memory = kv_memory.data();
+    if (const auto& bases = kv.groups[i].key_bases; bases != nullptr) view.key_bases = bases->data();
   }
   return views;
 }
@@ -402,6 +409,7 @@ runtime::PrefillOnlyMemory LoadedModel::prefill_only_memory(const kv::CellStore&
   runtime::PrefillOnlyMemory prefill_only{.kv_groups = kv_views(cells), .hidden = hidden};
   for (backend::KvGroupView& view : prefill_only.kv_groups) {
     view.layout.num_layers = 1;
+    view.key_bases = nullptr;  // cells of layer blocks are as they were written
     view.directory = cells.directory(prefill_only_group);
     view.directory.versions = nullptr;  // numbers of layer blocks are others
   }

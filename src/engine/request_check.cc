@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "backend/registry.h"
 #include "engine/kv_params.h"
+#include "kv/cells/cell.h"
 
 namespace kvasir {
 namespace {
@@ -110,6 +111,10 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
   KVASIR_CHECKED(validate(request.kv));
   if (backend::is_gpu(info.device) && is_compressed(request.kv)) {
     return make_error(ErrorKind::kUnmet, fmt::format("kv_policy: {} keeps keys and values as they are computed, so none runs", info.device),
+                      "kv_policy");
+  }
+  if (request.kv.policy == kv::name_of(kv::KvFormat::kK2pV2) && !info.has_key_components) {
+    return make_error(ErrorKind::kUnmet, fmt::format("kv_policy: {} needs statistics of the model's keys; kvasir calibrate-kv makes them", request.kv.policy),
                       "kv_policy");
   }
   KVASIR_CHECKED(check_pooling(request, info));

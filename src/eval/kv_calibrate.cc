@@ -89,7 +89,7 @@ std::vector<double> weights_of(const std::vector<Heads>& heads) {
 
 }  // namespace
 
-Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
+Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine, bool has_key_components,
                                                             std::span<const std::vector<TokenId>> texts,
                                                             const std::function<void(double)>& progress,
                                                             const KeepGoing& keep_going) {
@@ -100,8 +100,9 @@ Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
   }
   std::vector<KvFormatMeasurement> formats;
   for (const char* name : kFormats) formats.push_back({.format = name, .bytes_share = 0.0, .ratio = 0.0});
+  if (has_key_components) formats.push_back({.format = "k2pv2", .bytes_share = 0.0, .ratio = 0.0});
   const auto num_windows = static_cast<double>(windows.size());
-  const double num_runs = num_windows * (static_cast<double>(kFormats.size()) + 1);
+  const double num_runs = num_windows * (static_cast<double>(formats.size()) + 1);
   double num_done = 0;
   for (const std::vector<TokenId>& window : windows) {
     KVASIR_TRY(const FullCacheScore full, score_full_cache(engine, kOfFormats, window, keep_going));

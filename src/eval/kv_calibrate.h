@@ -22,8 +22,8 @@ struct KvFormatMeasurement {
 // Every format in turn on all texts, each compressed once before its last 256 tokens are scored: as they are,
 // and with 256 tokens from near the beginning in their place. Requires: texts of 512 tokens or more, a
 // multiple of 128; the engine computes kKvStepTokens a step. `progress` gets the share that is done. Errors:
-// as score_prompt.
-Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
+// as score_prompt. `has_key_components`: the engine has them, and they are of other texts; k2pv2 is measured too.
+Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine, bool has_key_components,
                                                             std::span<const std::vector<TokenId>> texts,
                                                             const std::function<void(double)>& progress,
                                                             const KeepGoing& keep_going);

@@ -40,6 +40,9 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
       memory_(AlignedBuffer::allocate(num_blocks() * cell_stride_).value()),
       refs_(static_cast<std::size_t>(num_blocks())),
       blocks_(static_cast<std::size_t>(num_blocks())) {
+  if (std::ranges::count(shape.coarser, KvFormat::kK2pV2) > 0 && kv::supports(KvFormat::kK2pV2, shape.head_dim)) {
+    basis_ = std::make_unique<RandomKeyBasis>(shape.head_dim, num_blocks(), 1.0f, shape.seed);
+  }
   // 0xff everywhere is a NaN in every format.
   std::memset(memory_.data(), 0xff, static_cast<std::size_t>(num_blocks() * cell_stride_));
   std::mt19937 random(shape.seed);
@@ -72,7 +75,9 @@ void AttentionProblem::make_coarser(std::int32_t block, KvFormat format) {
                      .from = shape_.format,
                      .to = format,
                      .source = exact.data(),
-                     .target = cell});
+                     .target = cell,
+                     .basis = basis_ == nullptr ? nullptr : &basis_->basis(),
+                     .block = block});
   ref_of(block) = {ref_of(block).offset(), format};
 }
 
@@ -106,7 +111,8 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
                         .end = std::min(key_end + kTokensPerChunk, shape_.num_keys),
                         .cells = cells},
           .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
-          .softcap = shape_.softcap};
+          .softcap = shape_.softcap,
+          .basis = basis_ == nullptr ? nullptr : &basis_->basis()};
 }
 
 AttentionOutput AttentionProblem::run(Attention attention, Merge merge, std::int32_t first_token,
@@ -160,12 +166,16 @@ AttentionProblem::Rows AttentionProblem::stored(bool keys) const {
     const kv::KvCodes codes = kv::codes_of(cell.format());
     const std::byte* half = memory_.data() + cell.offset() +
                             (keys ? 0 : kv::key_bytes(cell.format(), shape_.head_dim));
+    if (keys) {
+      rows.push_back(ref::key_of({cell.format(), shape_.head_dim, half, basis_ == nullptr ? nullptr : &basis_->basis(), position / kTokensPerCell},
+                                 position % kTokensPerCell));
+      continue;
+    }
     std::vector<float>& row = rows.emplace_back(shape_.head_dim);
     for (std::int32_t d = 0; d < shape_.head_dim; ++d) {
-      row[d] = keys ? ref::key_number(codes.keys, half, shape_.head_dim, position % kTokensPerCell, d)
-                    : ref::value_number(codes.values, half, shape_.head_dim, position % kTokensPerCell, d);
+      row[d] = ref::value_number(codes.values, half, shape_.head_dim, position % kTokensPerCell, d);
     }
-    if (kv::is_rotated(keys ? codes.keys : codes.values)) ref::rotate(row);
+    if (kv::is_rotated(codes.values)) ref::rotate(row);
   }
   return rows;
 }

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "kernels/random_key_basis.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {
@@ -77,6 +79,7 @@ class AttentionProblem {
 
   AttentionShape shape_;
   std::int64_t cell_stride_;
+  std::unique_ptr<RandomKeyBasis> basis_;  // where some cells have keys in components
   std::vector<float> q_;  // [num_query_tokens, group_size * head_dim]
   AlignedBuffer memory_;
   std::vector<kv::KvCellRef> refs_;  // by block of the pool

@@ -382,6 +382,7 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
   }
   for (int i = static_cast<int>(KvFormat::kQ8); i < kv::kNumKvFormats; ++i) {
     const auto format = static_cast<KvFormat>(i);
+    if (format == KvFormat::kK2pV2) continue;  // its keys meet float queries
     SCOPED_TRACE(kv::name_of(format));
     std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(format, head_dim)));
     ref::convert_cell({.head_dim = head_dim,

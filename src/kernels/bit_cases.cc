@@ -14,6 +14,7 @@
 #include "kernels/matmul_problem.h"
 #include "kernels/nibble_planes.h"
 #include "kernels/portable_normal.h"
+#include "kernels/random_key_basis.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -84,6 +85,8 @@ RandomWeights portable_weights(DType dtype, std::int64_t num_rows, std::int64_t 
   }
   return weights;
 }
+
+constexpr std::int32_t kBasisBlock = 5;
 
 class BitCases {
  public:
@@ -325,22 +328,30 @@ class BitCases {
     for (int i = static_cast<int>(KvFormat::kQ8); i < kv::kNumKvFormats; ++i) {
       const auto to = static_cast<KvFormat>(i);
       if (!kv::supports(to, head_dim)) continue;
+      const RandomKeyBasis basis(head_dim, kBasisBlock + 1, 12.0f, static_cast<std::uint32_t>(head_dim));
       std::vector<std::byte> coarse(kv::cell_bytes(to, head_dim));
-      table_.convert_cell(
-          {.head_dim = head_dim, .from = from, .to = to, .source = cell.data(), .target = coarse.data()});
+      table_.convert_cell({.head_dim = head_dim,
+                           .from = from,
+                           .to = to,
+                           .source = cell.data(),
+                           .target = coarse.data(),
+                           .basis = &basis.basis(),
+                           .block = kBasisBlock});
       Hash hash;
       hash.add_bytes(coarse);
       add_case(fmt::format("convert_cell {} to {} of {}", kv::name_of(from), kv::name_of(to), head_dim),
                hash);
-      if (from == KvFormat::kF16) add_measures(to, head_dim, coarse);
+      if (from == KvFormat::kF16) add_measures(to, head_dim, coarse, &basis.basis());
     }
   }
 
-  void add_measures(KvFormat format, std::int32_t head_dim, const std::vector<std::byte>& cell) {
+  void add_measures(KvFormat format, std::int32_t head_dim, const std::vector<std::byte>& cell, const kv::KeyBasis* basis = nullptr) {
     Floats key_sum = random_floats(head_dim, 3.0f, 15), measures(3);
     table_.measure_cell({.head_dim = head_dim,
                          .format = format,
                          .cell = cell.data(),
+                         .basis = basis,
+                         .block = kBasisBlock,
                          .key_sum = key_sum.data(),
                          .distinctness = &measures[0],
                          .value_key_ratio = &measures[1],

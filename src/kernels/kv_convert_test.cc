@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/every_isa.h"
+#include "kernels/random_key_basis.h"
 #include "kernels/ref/kv_cell.h"
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
@@ -119,6 +120,77 @@ TEST_P(KvConvert, WritesTheReferencesBytesFromEveryFormatToEveryCoarserOne) {
         from = to;
       }
     }
+  }
+}
+
+// Of keys that vary along the basis's directions as its bits say, and stand at a place where they turn.
+TEST_P(KvConvert, WritesTheReferencesPlanesOfComponents) {
+  constexpr std::int32_t kBlock = 7;
+  for (const std::int32_t head_dim : {32, 64, 96, 128, 256, 512}) {
+    for (const KvFormat from : {KvFormat::kF16, KvFormat::kQ12, KvFormat::kQ8, KvFormat::kK4V4, KvFormat::kK3cV2}) {
+      if (!kv::supports(from, head_dim)) continue;
+      SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << " from " << kv::name_of(from));
+      const RandomKeyBasis basis(head_dim, kBlock + 1, 3.0f, static_cast<std::uint32_t>(head_dim) + 1);
+      std::vector<std::byte> cell = random_cell(KvFormat::kF32, head_dim, 5);
+      if (from != KvFormat::kF32) {
+        const std::vector<std::byte> exact = cell;
+        cell.assign(static_cast<std::size_t>(kv::cell_bytes(from, head_dim)), {});
+        if (from <= KvFormat::kQ12) {
+          cell = random_cell(from, head_dim, 5);
+        } else {
+          ref::convert_cell({.head_dim = head_dim, .from = KvFormat::kF32, .to = from, .source = exact.data(), .target = cell.data()});
+        }
+      }
+      std::vector<std::byte> expected(static_cast<std::size_t>(kv::cell_bytes(KvFormat::kK2pV2, head_dim)));
+      std::vector<std::byte> written(expected.size() + 1, std::byte{0xa5});
+      KvConvertArgs args{.head_dim = head_dim,
+                         .from = from,
+                         .to = KvFormat::kK2pV2,
+                         .source = cell.data(),
+                         .target = expected.data(),
+                         .basis = &basis.basis(),
+                         .block = kBlock};
+      ref::convert_cell(args);
+      args.target = written.data();
+      table().convert_cell(args);
+      EXPECT_EQ(written.back(), std::byte{0xa5}) << "wrote past the cell";
+      written.pop_back();
+      ASSERT_EQ(written, expected);
+    }
+  }
+}
+
+// A basis with a bit pattern that suits the keys loses what numbers of 5, 2 and 1 bits lose, and no more.
+TEST_P(KvConvert, ReadsComponentsBackWhereTheyStood) {
+  constexpr std::int32_t kHeadDim = 64, kBlock = 9;
+  const RandomKeyBasis random(kHeadDim, kBlock + 1, 1.0f, 4);
+  const kv::KeyBasis& basis = random.basis();
+  std::mt19937 generator(3);
+  std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(KvFormat::kF32, kHeadDim)));
+  std::vector<float> numbers(static_cast<std::size_t>(basis.num_components)), values(kHeadDim, 0.5f);
+  for (int slot = 0; slot < kTokensPerCell; ++slot) {
+    for (std::size_t c = 0; c < numbers.size(); ++c) numbers[c] = static_cast<float>(generator() % (static_cast<unsigned>(basis.greatest_numbers[c]) + 1));
+    std::vector<float> key(basis.constants, basis.constants + kHeadDim);
+    for (std::int32_t d = 0; d < kHeadDim; ++d) {
+      for (std::size_t c = 0; c < numbers.size(); ++c) key[d] += basis.of_queries[d * basis.stride + static_cast<std::int32_t>(c)] * numbers[c];
+    }
+    std::vector<float> sines(basis.angles_of(kBlock) + kHeadDim / 2, basis.angles_of(kBlock) + kHeadDim);
+    for (float& sine : sines) sine = -sine;
+    ref::rope(key.data(), basis.angles_of(kBlock), sines.data(), kHeadDim, basis.turns_halves ? RopeStyle::kHalves : RopeStyle::kInterleaved);
+    ref::write_kv({.k = key.data(), .v = values.data(), .head_dim = kHeadDim, .slot = slot, .format = KvFormat::kF32, .cell = cell.data()});
+  }
+  std::vector<std::byte> coarse(static_cast<std::size_t>(kv::cell_bytes(KvFormat::kK2pV2, kHeadDim)));
+  table().convert_cell({.head_dim = kHeadDim,
+                        .from = KvFormat::kF32,
+                        .to = KvFormat::kK2pV2,
+                        .source = cell.data(),
+                        .target = coarse.data(),
+                        .basis = &basis,
+                        .block = kBlock});
+  for (int token = 0; token < kTokensPerCell; ++token) {
+    const std::vector<float> exact = ref::key_of({KvFormat::kF32, kHeadDim, cell.data()}, token);
+    const std::vector<float> read = ref::key_of({KvFormat::kK2pV2, kHeadDim, coarse.data(), &basis, kBlock}, token);
+    for (std::int32_t d = 0; d < kHeadDim; ++d) ASSERT_NEAR(read[d], exact[d], 0.02f) << "token " << token << ", channel " << d;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kv/cells/cell.h"
+#include "kv/cells/key_basis.h"
 #include "quant/dtype.h"
 
 namespace kvasir::kernels {
@@ -125,6 +126,7 @@ struct AttentionArgs {
   KeyChunk next_keys;    // what the caller will most likely attend to next, asked for ahead of time
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
+  const kv::KeyBasis* basis = nullptr;  // of this KV head; null: no cell has keys in components
   // Partial result per row: out is sum(p v) relative to max, not yet divided by sum; NaN of a query that is.
   // A row that saw no key has sum 0, out 0 and -inf for max.
   float* out = nullptr;  // [rows, head_dim], rows = num_query_tokens * group_size
@@ -168,6 +170,8 @@ struct KvConvertArgs {
   KvFormat to = KvFormat::kQ8;
   const std::byte* source = nullptr;
   std::byte* target = nullptr;  // does not overlap
+  const kv::KeyBasis* basis = nullptr;  // of keys that become components
+  std::int32_t block = 0;               // the cell's place in its sequence, likewise
 };
 
 // Measures a cell whose 16 tokens are all there. A rotated half is measured as it was before: of a cell that
@@ -176,6 +180,8 @@ struct CellMeasureArgs {
   std::int32_t head_dim = 0;
   KvFormat format = KvFormat::kF16;
   const std::byte* cell = nullptr;
+  const kv::KeyBasis* basis = nullptr;  // of keys in components
+  std::int32_t block = 0;               // the cell's place in its sequence, likewise
   // Where set, [head_dim]: the unit keys are added to it, and distinctness is the mean over the tokens of
   // -cos(key, key_sum) afterwards.
   float* key_sum = nullptr;

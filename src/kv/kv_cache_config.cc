@@ -73,8 +73,8 @@ std::int32_t KvCacheConfig::num_extra_pages() const {
   std::int32_t num_pages = kSparePages;
   for (int i = 0; i < kNumKvFormats; ++i) {
     const auto format = static_cast<KvFormat>(i);
-    num_pages += format != KvFormat::kGone && is_coarser(format, new_cells) &&
-                 supports(format, full_head_dim());
+    num_pages += format != KvFormat::kGone && is_coarser(format, new_cells) && supports(format, full_head_dim()) &&
+                 (!has_key_components(format) || full_group().key_bases != nullptr);
   }
   return std::min(num_pages, max_extra_pages);
 }

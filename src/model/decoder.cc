@@ -1,6 +1,8 @@
 #include "model/decoder.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -88,6 +90,13 @@ bool Decoder::scale_logits(std::span<float> logits) {
 backend::Rows Decoder::final_hidden(std::int32_t first_row, std::int32_t num_rows) {
   backend_.norm_rows(ws_.x, output_norm_.op(), first_row, num_rows, ws_.y);
   return ws_.y;
+}
+
+const backend::RopeTable* Decoder::rope_of_group(std::int32_t group) const {
+  const std::vector<std::int32_t>& layers = config_.layer_groups[static_cast<std::size_t>(group)].layers;
+  const RopeConfig& rope = config_.rope_of(layers.front());
+  const bool are_alike = std::ranges::all_of(layers, [&](std::int32_t layer) { return config_.rope_of(layer) == rope; });
+  return are_alike ? ropes_.find(rope) : nullptr;
 }
 
 }  // namespace kvasir::model

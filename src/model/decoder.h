@@ -30,6 +30,7 @@ class Decoder : public Model {
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
   const PooledHead& pooled_head() const final { return pooled_head_; }
   std::int32_t num_token_types() const final { return embedding_.num_token_types; }
+  const backend::RopeTable* rope_of_group(std::int32_t group) const final;
 
   // Loads all of it, or with a dry loader checks that it could. Errors: kBadFile, also for a tensor that
   // nobody asked for; kMachine (memory).

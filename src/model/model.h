@@ -83,6 +83,8 @@ class Model {
   // forward passes.
   virtual const PooledHead& pooled_head() const = 0;
   virtual std::int32_t num_token_types() const = 0;
+  // How the keys of a layer group turn; null where its layers turn in several ways. Valid as long as the model.
+  virtual const backend::RopeTable* rope_of_group(std::int32_t group) const = 0;
 
   // Adapters can change these: matrices of attention and dense feed-forward layers. They live as long as the model.
   std::span<const NamedMatrix> layer_matrices() const { return layer_matrices_; }

@@ -45,6 +45,7 @@ void AttentionObserver::measure_full_blocks(const sched::ScheduledSequence& sequ
   const auto& table = sequence.block_tables[static_cast<std::size_t>(group)];
   backend_.measure_blocks({.group = group,
                            .blocks = table.blocks().subspan(static_cast<std::size_t>(first), num_blocks),
+                           .first_block = first,
                            .key_sums = scores.key_sums(),
                            .results = results_,
                            .longest_values = longest_values_});

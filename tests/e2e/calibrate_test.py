@@ -40,6 +40,26 @@ class CalibrateKv(CommandLineTest):
         self.refusal(BAD_FILE, "run", model, "hi", says="weights of 7 KV heads, the model has")
         self.refusal(BAD_FILE, "run", model, "hi", says=beside)
 
+    def test_statistics_of_keys_make_a_coarser_format(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        short = self.file("short.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 20)
+        run = ["run", model, "--file", self.text, "--raw", "--max-tokens", "8", "--temperature", "0", "--kv-policy", "k2pv2"]
+        self.refusal(UNMET, *run, says="kv_policy: k2pv2 needs statistics of the model's keys; kvasir calibrate-kv makes them")
+        self.assertNotIn("k2pv2", {f["format"] for f in self.json("calibrate-kv", model, "--file", short)["formats"]})
+        long = self.file("long.txt", b"the quick brown fox and the lazy dog in 12 stories, told anew " * 600)
+        formats = {f["format"]: f for f in self.json("calibrate-kv", model, "--file", long)["formats"]}
+        self.assertLess(formats["k2pv2"]["bytes_share"], formats["k3v2"]["bytes_share"])
+        self.assertEqual(self.json(*run)["text"], self.json(*run)["text"])
+        self.assertLess(self.json(*run)["memory"]["kv_bytes_share"], 0.5)
+        keys = pathlib.Path(f"{model}.kv.keys")
+        whole = keys.read_bytes()
+        keys.write_bytes(whole[:-40])
+        self.refusal(BAD_FILE, "run", model, "hi", says=str(keys))
+        shutil.copy(GEMMA, model)
+        pathlib.Path(f"{model}.kv.json").unlink()
+        keys.write_bytes(whole)
+        self.refusal(BAD_FILE, "run", model, "hi", says="of another model than this file's; kvasir calibrate-kv writes it anew")
+
     def test_a_forecast_is_used_and_kept(self):
         model = self.model(MODELS / "qwen3-q4_1.gguf")
         path = pathlib.Path(self.json("calibrate-kv", model, "--file", self.text)["file"])

@@ -58,6 +58,10 @@ TEST_P(KvPolicyInEngine, ASmallBudgetLeavesFewerBytesAndTheSameAnswerEveryTime) 
     if (policy == "none" || policy == "random-prompt") continue;  // which keeps the prompt as it is
     SCOPED_TRACE(policy);
     const std::vector<Answer> coarse = generate(*engine, requests(*engine, {policy, 0.3}));
+    if (policy == "k2pv2") {
+      EXPECT_EQ(coarse[0].error, "kv_policy: k2pv2 needs statistics of the model's keys; kvasir calibrate-kv makes them");
+      continue;
+    }
     for (const Answer& answer : coarse) {
       EXPECT_EQ(answer.error, "");
       EXPECT_EQ(answer.token_ids.size(), 24u);

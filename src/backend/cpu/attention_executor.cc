@@ -157,6 +157,7 @@ void AttentionExecutor::attend_chunk(const AttendOp& op, const AttentionTask& at
   }
   args.scale = op.scale;
   args.softcap = op.softcap;
+  args.basis = group.basis_of(group.layout.cell(op.layer_in_group, unit.kv_head));
   const std::int64_t first = std::int64_t{at.chunk - unit.chunk_begin} * unit.num_tokens * group_size;
   args.out = partials.out + first * args.head_dim;
   args.max = partials.max + first;

@@ -17,7 +17,9 @@ void CellExecutor::convert_cells(std::span<const kv::CellConversion> conversions
                              .from = conversion.from.format(),
                              .to = conversion.to.format(),
                              .source = memory + conversion.from.offset(),
-                             .target = memory + conversion.to.offset()});
+                             .target = memory + conversion.to.offset(),
+                             .basis = conversion.basis,
+                             .block = conversion.block});
     }
   });
 }
@@ -35,6 +37,8 @@ void CellExecutor::measure_blocks(const MeasureBlocksOp& op, const KvGroupView& 
       kernels::CellMeasureArgs args{.head_dim = head_dim,
                                     .format = ref.format(),
                                     .cell = group.memory + ref.offset(),
+                                    .basis = group.basis_of(cell),
+                                    .block = op.first_block + static_cast<std::int32_t>(i),
                                     .longest_value = op.longest_values.data() + at};
       if (op.key_sums.empty()) {
         args.value_key_ratio = result;

@@ -77,6 +77,8 @@ void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, 
   cells_.convert_cells(conversions, memory);
 }
 
+void CpuBackend::read_cell(const std::byte* cell, std::span<std::byte> bytes) { std::memcpy(bytes.data(), cell, bytes.size()); }
+
 void CpuBackend::write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) {
   CHECK(std::ssize(floats) <= rows.width);
   std::ranges::copy(floats, rows.row(row));

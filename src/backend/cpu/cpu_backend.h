@@ -54,6 +54,7 @@ class CpuBackend : public Backend {
   void write_row(std::span<const float> floats, const Rows& rows, std::int64_t row) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) override;
+  void read_cell(const std::byte* cell, std::span<std::byte> bytes) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const EmbedOp& op, Rows x) override;
   void norm_in_place(Rows x, const Norm& norm) override;

@@ -128,6 +128,8 @@ void GpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, 
   }
 }
 
+void GpuBackend::read_cell(const std::byte* cell, std::span<std::byte> bytes) { device_->copy_out(cell, bytes); }
+
 void GpuBackend::measure_blocks(const MeasureBlocksOp& op) { CHECK(op.blocks.empty()); }
 
 // Tables lie in the model's file: the host looks rows up.

@@ -92,6 +92,10 @@ void GuardedBackend::convert_cells(std::span<const kv::CellConversion> conversio
   with_memory([&](CpuBackend& cpu) { cpu.convert_cells(conversions, memory); });
 }
 
+void GuardedBackend::read_cell(const std::byte* cell, std::span<std::byte> bytes) {
+  with_memory([&](CpuBackend& cpu) { cpu.read_cell(cell, bytes); });
+}
+
 void GuardedBackend::measure_blocks(const MeasureBlocksOp& op) {
   with_memory([&](CpuBackend& cpu) { cpu.measure_blocks(op); });
 }

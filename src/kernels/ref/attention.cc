@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/ref/kernels.h"
+#include "kernels/ref/key_components.h"
 #include "kernels/ref/kv_cell.h"
 
 namespace kvasir::kernels::ref {
@@ -36,8 +37,13 @@ float score(const AttentionArgs& args, const Query& query, std::int32_t position
   const kv::KvCode code = kv::codes_of(cell.format).keys;
   const std::vector<float>& q = kv::is_rotated(code) ? query.rotated : query.plain;
   float dot = 0.0f;
-  for (std::int32_t d = 0; d < args.head_dim; ++d) {
-    dot = std::fma(q[d], key_number(code, cell.data, args.head_dim, position % kTokensPerCell, d), dot);
+  if (code == kv::KvCode::kComponents) {
+    const std::vector<float> key = component_key(*args.basis, cell.data, args.head_dim, position / kTokensPerCell, position % kTokensPerCell);
+    for (std::int32_t d = 0; d < args.head_dim; ++d) dot = std::fma(q[d], key[d], dot);
+  } else {
+    for (std::int32_t d = 0; d < args.head_dim; ++d) {
+      dot = std::fma(q[d], key_number(code, cell.data, args.head_dim, position % kTokensPerCell, d), dot);
+    }
   }
   return args.softcap > 0.0f ? args.softcap * std::tanh(dot / args.softcap) : dot;
 }

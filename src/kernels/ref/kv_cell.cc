@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "kernels/ref/kernels.h"
+#include "kernels/ref/key_components.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -283,9 +284,24 @@ void rotate(std::vector<float>& x) {
   for (float& value : x) value *= norm;
 }
 
+std::vector<float> key_of(const KeyPlace& place, std::int32_t token) {
+  const KvCode code = kv::codes_of(place.format).keys;
+  if (code == KvCode::kComponents) return component_key(*place.basis, place.cell, place.head_dim, place.block, token);
+  std::vector<float> key(static_cast<std::size_t>(place.head_dim));
+  for (std::int32_t d = 0; d < place.head_dim; ++d) key[d] = key_number(code, place.cell, place.head_dim, token, d);
+  if (kv::is_rotated(code)) rotate(key);
+  return key;
+}
+
 void convert_cell(const KvConvertArgs& args) {
   const kv::KvCodes from = kv::codes_of(args.from), to = kv::codes_of(args.to);
-  convert_half(from.keys, to.keys, true, args.head_dim, args.source, args.target);
+  if (to.keys == KvCode::kComponents && from.keys != to.keys) {
+    Rows keys;
+    for (std::int32_t t = 0; t < kTokensPerCell; ++t) keys.push_back(key_of({args.from, args.head_dim, args.source}, t));
+    write_components(*args.basis, keys, args.block, args.target);
+  } else {
+    convert_half(from.keys, to.keys, true, args.head_dim, args.source, args.target);
+  }
   convert_half(from.values, to.values, false, args.head_dim,
                args.source + kv::key_bytes(args.from, args.head_dim),
                args.target + kv::key_bytes(args.to, args.head_dim));
@@ -296,13 +312,9 @@ void measure_cell(const CellMeasureArgs& args) {
   const std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   std::vector<std::vector<float>> unit_keys(kTokensPerCell, std::vector<float>(args.head_dim));
   double ratios = 0.0, longest_value = 0.0;
-  std::vector<float> keys(static_cast<std::size_t>(args.head_dim));
   for (std::int32_t token = 0; token < kTokensPerCell; ++token) {
     double key_square = 0.0, value_square = 0.0;
-    for (std::int32_t d = 0; d < args.head_dim; ++d) {
-      keys[d] = key_number(codes.keys, args.cell, args.head_dim, token, d);
-    }
-    if (kv::is_rotated(codes.keys)) rotate(keys);
+    const std::vector<float> keys = key_of({args.format, args.head_dim, args.cell, args.basis, args.block}, token);
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
       const double key = keys[d];
       const double value = value_number(codes.values, values, args.head_dim, token, d);

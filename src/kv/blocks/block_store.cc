@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kv/cells/key_bases.h"
 
 namespace kvasir::kv {
 namespace {
@@ -16,7 +17,7 @@ std::int32_t total_blocks(const KvCacheConfig& config) {
 std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
   std::vector<CellStore::Group> groups;
   for (const LayerGroup& group : config.groups)
-    groups.push_back({group.num_block_ids(), group.cells_per_block, group.head_dim});
+    groups.push_back({group.num_block_ids(), group.cells_per_block, group.head_dim, group.key_bases == nullptr ? nullptr : group.key_bases->data()});
   return groups;
 }
 

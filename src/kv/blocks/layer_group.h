@@ -11,6 +11,7 @@
 namespace kvasir::kv {
 
 struct ForecastNetwork;
+class KeyBases;
 
 // For a budget of 5%.
 inline constexpr std::int32_t kBlockIdsPerRoom = 20;
@@ -27,6 +28,8 @@ struct LayerGroup {
   std::vector<float> cell_weights = {};
   // The forecast of later attention, for that many cells. Null: nothing was learned.
   std::shared_ptr<const ForecastNetwork> network = nullptr;
+  // Of its cells' keys. Null: no cell has its keys in components.
+  std::shared_ptr<const KeyBases> key_bases = nullptr;
 
   bool is_full() const { return window_tokens == 0; }
 

@@ -38,14 +38,15 @@ enum class KvFormat : std::uint8_t {
   kK4V2,   // 4-bit rotated keys, 2-bit rotated values
   kK3cV2,  // 3-bit keys with a range per channel, 2-bit rotated values
   kK3V2,   // 3-bit rotated keys, 2-bit rotated values
+  kK2pV2,  // keys in principal components, 2 bits on average; 2-bit rotated values
 };
-inline constexpr int kNumKvFormats = 15;
+inline constexpr int kNumKvFormats = 16;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
   constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",   "f16",   "q12",  "q8",
                                                       "k8v4",  "k4cv4", "k4v4",  "k4cv3", "k4v3",
-                                                      "k3cv3", "k3v3",  "k4v2",  "k3cv2", "k3v2"};
+                                                      "k3cv3", "k3v3",  "k4v2",  "k3cv2", "k3v2", "k2pv2"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -67,8 +68,9 @@ enum class KvCode : std::uint8_t {
   k3Channel,  // keys: 3 bits n without sign that mean low + step * n
   k3,         // rotated; 3 bits n that mean scale * n, scales as k4
   k2,         // values: rotated; 2 bits n that mean scale * (2 n + 1), scales as k4
+  kComponents,  // keys: planes of bits of their principal components (key_basis.h), [2 head_dim][16]
 };
-inline constexpr int kNumKvCodes = 9;
+inline constexpr int kNumKvCodes = 10;
 
 struct KvCodes {
   KvCode keys, values;
@@ -102,6 +104,8 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k3Channel, KvCode::k2};
     case KvFormat::kK3V2:
       return {KvCode::k3, KvCode::k2};
+    case KvFormat::kK2pV2:
+      return {KvCode::kComponents, KvCode::k2};
     default:
       return {KvCode::kF16, KvCode::kF16};
   }
@@ -206,9 +210,15 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
       return {3 * size / 8, 0, 3 * size / 8 + scale_bytes};
     case KvCode::k2:
       return {size / 4, 0, size / 4 + scale_bytes};
+    case KvCode::kComponents:
+      return {0, 0, size / 4};
   }
   return {};
 }
+
+// Such a format needs statistics of the model's keys (key_basis.h). The first tokens' keys are far from all others, so it
+// is not for the first block of a sequence.
+constexpr bool has_key_components(KvFormat format) { return codes_of(format).keys == KvCode::kComponents; }
 
 constexpr bool supports(KvFormat format, std::int32_t head_dim) {
   if (format == KvFormat::kQ12) return head_dim % (2 * kChannelsPerScale) == 0;
@@ -247,11 +257,15 @@ class KvCellRef {
 };
 static_assert(kNumKvFormats <= KvCellRef::kAlignment);
 
+struct KeyBasis;
+
 // A cell that is to be written anew: the runtime does it before the next step reads or writes anything.
 struct CellConversion {
   KvCellRef from;
   KvCellRef to;
   std::int32_t head_dim = 0;
+  const KeyBasis* basis = nullptr;  // of keys that become components
+  std::int32_t block = 0;           // logical, likewise
 };
 
 // Where the cells of a layer group lie: [cells of a block][blocks of the pool], because attention reads the

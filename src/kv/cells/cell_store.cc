@@ -32,7 +32,7 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
     const auto bytes = num_refs * static_cast<std::int64_t>(sizeof(KvCellRef)) + stride * static_cast<std::int64_t>(sizeof(std::uint32_t));
     auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
     if (!memory) throw std::bad_alloc();  // where even a thousandth of the cells' own is too much (ulimit -v)
-    GroupCells& added = groups_.emplace_back(group.cells_per_block, group.head_dim, stride, std::move(*memory));
+    GroupCells& added = groups_.emplace_back(group.cells_per_block, group.head_dim, group.key_bases, stride, std::move(*memory));
     added.refs = reinterpret_cast<KvCellRef*>(added.memory.data());
     added.versions = reinterpret_cast<std::uint32_t*>(added.refs + num_refs);
   }
@@ -96,18 +96,18 @@ void CellStore::begin_demotions() {
   is_moving_ = arena_.close_sparse_pages(kMaxMoves);
 }
 
-bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to, std::int32_t logical_block) {
   KvCellRef& demoted = ref(group, block, cell);
   CHECK(is_demoting_ && !demoted.is_gone() && is_coarser(to, demoted.format()));
   const auto target = allocate_target(to, head_dim(group));
   if (!target) return false;
-  conversions_.add({demoted, *target, head_dim(group)});
+  conversions_.add({demoted, *target, head_dim(group), basis_of(group, cell), logical_block});
   left_behind_.push_back(demoted);
   demoted = *target;
   return true;
 }
 
-bool CellStore::copy_as(std::int32_t group, BlockId from, BlockId to, std::span<const KvFormat> formats) {
+bool CellStore::copy_as(std::int32_t group, BlockId from, BlockId to, std::int32_t logical_block, std::span<const KvFormat> formats) {
   CHECK(is_demoting_ && std::ssize(formats) == cells_per_block(group));
   targets_.clear();
   for (const KvFormat format : formats) {
@@ -126,7 +126,7 @@ bool CellStore::copy_as(std::int32_t group, BlockId from, BlockId to, std::span<
     KvCellRef& copy = ref(group, to, cell);
     CHECK(copy.is_gone());
     copy = targets_[static_cast<std::size_t>(cell)];
-    if (!copy.is_gone()) conversions_.add({at(group, from, cell), copy, head_dim(group)});
+    if (!copy.is_gone()) conversions_.add({at(group, from, cell), copy, head_dim(group), basis_of(group, cell), logical_block});
   }
   block_copies_.push_back({group, from, to});
   return true;

@@ -10,6 +10,7 @@
 #include "kv/cells/cell.h"
 #include "kv/cells/cell_arena.h"
 #include "kv/cells/cell_conversions.h"
+#include "kv/cells/key_basis.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
@@ -31,6 +32,7 @@ class CellStore {
     std::int32_t num_blocks = 0;  // ids
     std::int32_t cells_per_block = 1;
     std::int32_t head_dim = 64;
+    const KeyBasis* key_bases = nullptr;  // by cell, borrowed; null: no cell has keys in components
   };
 
   // Requires: capacity_bytes of a page and the spare ones.
@@ -52,12 +54,14 @@ class CellStore {
 
   void begin_demotions();
   // Gives a block of the same group that has no cells those of `from`, in these formats by cell, none of which is
-  // finer. False, and nothing changed, when there is no room. Among demotions; `from` stays as it is.
-  bool copy_as(std::int32_t group, BlockId from, BlockId to, std::span<const KvFormat> formats);
-  // Makes a cell coarser; false when there is no room for it, in what earlier demotions left behind either.
+  // finer. False, and nothing changed, when there is no room. Among demotions; `from` stays as it is, the logical_block-th
+  // of its sequence.
+  bool copy_as(std::int32_t group, BlockId from, BlockId to, std::int32_t logical_block, std::span<const KvFormat> formats);
+  // Makes a cell of the logical_block-th block of a sequence coarser; false when there is no room for it, in what earlier
+  // demotions left behind either.
   // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since
   // begin_demotions().
-  bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to, std::int32_t logical_block);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
   // For demotions that found no room: moves cells of sparse pages together now. False when that frees no
   // page.
@@ -93,6 +97,8 @@ class CellStore {
   std::int32_t cells_per_block(std::int32_t group) const {
     return groups_[static_cast<std::size_t>(group)].cells_per_block;
   }
+  // Whether cells of the group may have their keys in components.
+  bool has_key_bases(std::int32_t group) const { return groups_[static_cast<std::size_t>(group)].key_bases != nullptr; }
   // Width of the heads of a group.
   std::int32_t head_dim(std::int32_t group) const { return groups_[static_cast<std::size_t>(group)].head_dim; }
   const CellArena& arena() const { return arena_; }
@@ -101,6 +107,7 @@ class CellStore {
   struct GroupCells {
     std::int32_t cells_per_block;
     std::int32_t head_dim;
+    const KeyBasis* key_bases;  // or null
     std::int64_t stride;
     AlignedBuffer memory;                 // zero, so gone, and untouched until a block is used
     KvCellRef* refs;                      // [cells_per_block][stride], by block id
@@ -112,6 +119,10 @@ class CellStore {
     const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
     ++of_group.versions[index_of(block)];
     return of_group.refs[cell * of_group.stride + index_of(block)];
+  }
+  const KeyBasis* basis_of(std::int32_t group, std::int32_t cell) const {
+    const KeyBasis* const bases = groups_[static_cast<std::size_t>(group)].key_bases;
+    return bases == nullptr ? nullptr : bases + cell;
   }
   std::optional<KvCellRef> allocate_target(KvFormat format, std::int32_t head_dim);
   void free_left_behind();

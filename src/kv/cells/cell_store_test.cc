@@ -36,6 +36,20 @@ CellStore store_of(const std::vector<CellStore::Group>& groups) {
   return CellStore(groups, KvFormat::kF16, with_spare(bytes_for(groups)), kNumSparePages);
 }
 
+TEST(CellStore, SaysWhichBasisKeysBecomeComponentsByAndWhere) {
+  const KeyBasis bases[3] = {};
+  const CellStore::Group group{.num_blocks = 8, .cells_per_block = 3, .head_dim = 64, .key_bases = bases};
+  CellStore store({&group, 1}, KvFormat::kF16, 4 * CellArena::bytes_for(8 * 3, KvFormat::kF16, 64), 2);
+  ASSERT_TRUE(store.fill(0, BlockId{5}));
+  store.begin_demotions();
+  ASSERT_TRUE(store.demote(0, BlockId{5}, 2, KvFormat::kK2pV2, 7));
+  store.end_demotions();
+  ASSERT_EQ(store.conversions().all().size(), 1u);
+  EXPECT_EQ(store.conversions().all().front().basis, &bases[2]);
+  EXPECT_EQ(store.conversions().all().front().block, 7);
+  EXPECT_EQ(store.at(0, BlockId{5}, 2).format(), KvFormat::kK2pV2);
+}
+
 TEST(CellStore, HasRoomForEveryBlockAsPromised) {
   const auto groups = two_groups();
   CellStore store = store_of(groups);
@@ -92,7 +106,7 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
   const std::int64_t exact = store.arena().used_bytes();
   const KvCellRef before = store.at(0, BlockId{0}, 1);
   store.begin_demotions();
-  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kQ8));
+  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kQ8, 0));
   EXPECT_EQ(store.arena().used_bytes(), exact + cell_bytes(KvFormat::kQ8, kHeadDim));
   store.drop(0, BlockId{0}, 2);
   store.end_demotions();
@@ -118,8 +132,8 @@ TEST(CellStore, EveryGroupHasCellsOfItsOwnWidth) {
   EXPECT_EQ(store.bytes(1, BlockId{0}), 3 * cell_bytes(KvFormat::kF16, 128));
   EXPECT_EQ(store.new_block_bytes(1), store.bytes(1, BlockId{0}));
   store.begin_demotions();
-  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kK4V4));
-  ASSERT_TRUE(store.demote(1, BlockId{0}, 2, KvFormat::kK4V4));
+  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kK4V4, 0));
+  ASSERT_TRUE(store.demote(1, BlockId{0}, 2, KvFormat::kK4V4, 0));
   store.end_demotions();
   ASSERT_EQ(store.conversions().all().size(), 2u);
   EXPECT_EQ(store.conversions().all()[0].head_dim, 256);
@@ -149,7 +163,7 @@ TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   for (std::int32_t b = 0; b < 64; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
   store.begin_demotions();
   for (std::int32_t b = 0; b < 64; ++b) {
-    for (std::int32_t c = 0; c < 3; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, KvFormat::kK4V4));
+    for (std::int32_t c = 0; c < 3; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, KvFormat::kK4V4, b));
   }
   store.end_demotions();
   for (const CellConversion& writes : store.conversions().all()) {
@@ -231,7 +245,7 @@ TEST_F(FullCellStore, BecomesCoarserInRounds) {
   };
   store_.begin_demotions();
   for (std::int32_t b = 0; b < kNumBlocks; ++b) {
-    for (std::int32_t c = 0; c < kNumCells; ++c) ASSERT_TRUE(store_.demote(0, BlockId{b}, c, wanted(b, c)));
+    for (std::int32_t c = 0; c < kNumCells; ++c) ASSERT_TRUE(store_.demote(0, BlockId{b}, c, wanted(b, c), b));
   }
   store_.end_demotions();
   EXPECT_GT(store_.arena().num_available(KvFormat::kF16, kHeadDim), kNumBlocks * kNumCells / 2);
@@ -246,7 +260,7 @@ TEST_F(FullCellStore, GathersWhatStaysWhereNoPageRunsEmpty) {
   store_.begin_demotions();
   for (std::int32_t b = 0; b < kNumBlocks; ++b) {
     for (std::int32_t c = 0; c < kNumCells; c += 2) {
-      while (!store_.demote(0, BlockId{b}, c, KvFormat::kK8V4)) {
+      while (!store_.demote(0, BlockId{b}, c, KvFormat::kK8V4, b)) {
         ASSERT_TRUE(store_.gather()) << "block " << b;
         ++num_gathered;
       }
@@ -310,7 +324,7 @@ TEST(CellStore, RefusesToMakeACellFiner) {
   CellStore store = store_of(two_groups());
   ASSERT_TRUE(store.fill(0, BlockId{0}));
   store.begin_demotions();
-  EXPECT_DEATH(store.demote(0, BlockId{0}, 0, KvFormat::kF32), "");
+  EXPECT_DEATH(store.demote(0, BlockId{0}, 0, KvFormat::kF32, 0), "");
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ bool Demotion::copy_borrowed(SequenceKv& kv, std::int32_t group) {
     }
     if (!blocks_.make_empty(group)) return false;
     const BlockId copy = blocks_.take(kv.owner, group);
-    if (!cells().copy_as(group, original, copy, formats_)) {
+    if (!cells().copy_as(group, original, copy, logical_block, formats_)) {
       blocks_.release(group, copy);
       return false;
     }
@@ -178,7 +178,7 @@ bool Demotion::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& v
     recorder_.add_waiting();
     return true;
   }
-  if (!make_coarser(group, block, action.cell, action.to)) return false;
+  if (!make_coarser(group, block, action.block, action.cell, action.to)) return false;
   recorder_.add(kv, group, action, from);
   if (action.to == KvFormat::kGone && !kv.scores.empty()) {
     kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
@@ -187,14 +187,14 @@ bool Demotion::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& v
 }
 
 // Drops, or makes coarser unless it is so already; false when there is no room.
-bool Demotion::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+bool Demotion::make_coarser(std::int32_t group, BlockId block, std::int32_t logical_block, std::int32_t cell, KvFormat to) {
   const KvFormat present = cells().at(group, block, cell).format();
   if (!is_coarser(to, present)) return true;
   if (to == KvFormat::kGone) {
     cells().drop(group, block, cell);
     return true;
   }
-  return cells().demote(group, block, cell, to);
+  return cells().demote(group, block, cell, to, logical_block);
 }
 
 void Demotion::postpone(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
@@ -208,12 +208,14 @@ void Demotion::postpone(SequenceKv& kv, std::int32_t group, BlockId block, const
 void Demotion::demote_shared(std::span<SequenceKv* const> holders) {
   struct Agreement {
     std::int32_t num_holders = 0;
+    std::int32_t logical_block = 0;  // the same of all
     std::vector<KvFormat> finest;
   };
   std::map<std::pair<std::int32_t, BlockId>, Agreement> agreements;
   for (const SequenceKv* kv : holders) {
     for (const auto& [key, wish] : kv->pending_demotions) {
       Agreement& agreement = agreements[key];
+      agreement.logical_block = wish.logical_block;
       if (agreement.num_holders++ == 0) agreement.finest.assign(wish.cells.size(), KvFormat::kGone);
       for (std::size_t cell = 0; cell < wish.cells.size(); ++cell) {
         agreement.finest[cell] = finest_of(agreement.finest[cell], wish.cells[cell].to);
@@ -223,19 +225,19 @@ void Demotion::demote_shared(std::span<SequenceKv* const> holders) {
   for (const auto& [key, agreement] : agreements) {
     const auto [group, block] = key;
     if (agreement.num_holders < blocks_.pool(group).ref_count(block)) continue;
-    if (!apply_agreed(group, block, agreement.finest, holders)) return;
+    if (!apply_agreed(group, block, agreement.logical_block, agreement.finest, holders)) return;
     for (SequenceKv* kv : holders) kv->pending_demotions.erase(key);
   }
 }
 
 // Makes the cells of a block as coarse as all its holders agreed; false when there is no room.
-bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::int32_t logical_block, std::span<const KvFormat> formats,
                             std::span<SequenceKv* const> holders) {
   for (std::size_t i = 0; i < formats.size(); ++i) {
     const auto cell = static_cast<std::int32_t>(i);
     const KvFormat from = cells().at(group, block, cell).format(), to = formats[i];
     if (!is_coarser(to, from)) continue;
-    while (!make_coarser(group, block, cell, to)) {
+    while (!make_coarser(group, block, logical_block, cell, to)) {
       if (!cells().gather() && !blocks_.evict_from_fullest()) return false;
     }
     for (SequenceKv* kv : holders) {

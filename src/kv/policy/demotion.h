@@ -49,8 +49,8 @@ class Demotion {
   void give_up_copies(std::int32_t group);
   void use_copies(SequenceKv& kv, std::int32_t group);
   bool carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view, const CellAction& action);
-  bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
-  bool apply_agreed(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+  bool make_coarser(std::int32_t group, BlockId block, std::int32_t logical_block, std::int32_t cell, KvFormat to);
+  bool apply_agreed(std::int32_t group, BlockId block, std::int32_t logical_block, std::span<const KvFormat> formats,
                     std::span<SequenceKv* const> holders);
   void postpone(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::kK4cV4, KvFormat::kK4V4,
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
-                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
+                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2,  KvFormat::kK2pV2};
 
 // Whether another rung is better in one way and not worse in the other.
 bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
@@ -24,9 +24,16 @@ bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
 std::vector<KvFormat> coarser_formats(const PolicyView& view) {
   std::vector<KvFormat> formats;
   for (KvFormat format : kCoarser) {
-    if (view.costs[format] >= 0.0f && supports(format, view.cells.head_dim(view.group))) formats.push_back(format);
+    if (view.costs[format] >= 0.0f && view.can_have(format)) formats.push_back(format);
   }
   return formats;
+}
+
+std::int64_t bytes_of_full_blocks(std::span<const Rung> rungs, const Rung& rung, std::int32_t num_full_blocks) {
+  const std::int32_t num_first = std::min(kNumSinkBlocks, num_full_blocks);
+  const Rung* of_first = &rung;
+  while (of_first != rungs.data() && !suits(of_first->format, 0)) --of_first;
+  return num_first * of_first->bytes + (num_full_blocks - num_first) * rung.bytes;
 }
 
 std::vector<Rung> ladder_of(const PolicyView& view) {

@@ -1,6 +1,7 @@
 // The formats that a model's cells may become coarser to.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kv/policy/policy.h"
@@ -22,6 +23,12 @@ struct Rung {
 inline float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
 }
+
+// Whether a block may have the format: not a sequence's first, where its keys are in components.
+inline bool suits(KvFormat format, std::int32_t block) { return !has_key_components(format) || block >= kNumSinkBlocks; }
+
+// What full blocks take with all in `rung`, one of `rungs`, or the last one before it that suits them.
+std::int64_t bytes_of_full_blocks(std::span<const Rung> rungs, const Rung& rung, std::int32_t num_full_blocks);
 
 // From what new cells are to kGone, each rung losing more per byte that it saves than the one before: no other
 // format is the best choice at any price (the lower convex hull of cost over bytes).

@@ -75,6 +75,7 @@ constexpr FormatCosts usual_format_costs() {
   costs[KvFormat::kK4V2] = 0.19f;
   costs[KvFormat::kK3cV2] = 0.28f;
   costs[KvFormat::kK3V2] = 0.47f;
+  costs[KvFormat::kK2pV2] = -1.0f;  // it needs statistics of the model's keys
   costs[KvFormat::kGone] = 3.0f;
   return costs;
 }
@@ -109,6 +110,10 @@ struct PolicyView {
   }
   float weight_of(std::int32_t cell) const {
     return cell_weights.empty() ? 1.0f : cell_weights[static_cast<std::size_t>(cell)];
+  }
+  // Whether cells of the group can have the format, at whatever cost.
+  bool can_have(KvFormat format) const {
+    return supports(format, cells.head_dim(group)) && (!has_key_components(format) || cells.has_key_bases(group));
   }
   std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim(group)); }
   std::int64_t new_cell_bytes() const { return bytes(cells.new_cells()); }

@@ -82,7 +82,7 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
         cells_.drop(0, block, action.cell);
         scores_.freeze(action.cell, action.block);
       } else {
-        ASSERT_TRUE(cells_.demote(0, block, action.cell, action.to));
+        ASSERT_TRUE(cells_.demote(0, block, action.cell, action.to, action.block));
       }
     }
     cells_.end_demotions();

@@ -56,12 +56,12 @@ std::uint8_t PricedLadder::rung_of(KvFormat format) const {
 
 // Whether the budget is kept with all full blocks in a format that loses little beside a drop.
 bool PricedLadder::formats_would_do() const {
-  std::int64_t least = rungs_.front().bytes;
+  const Rung* least = &rungs_.front();
   for (const Rung& rung : rungs_) {
-    if (rung.cost <= kTolerableLoss * cost_of_drop_) least = rung.bytes;
+    if (rung.cost <= kTolerableLoss * cost_of_drop_) least = &rung;
   }
   const std::int64_t of_others = (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
-  return view_.num_full_blocks * least + of_others <= allowed_bytes_;
+  return bytes_of_full_blocks(rungs_, *least, view_.num_full_blocks) + of_others <= allowed_bytes_;
 }
 
 void PricedLadder::add_cell(const BlockForecast& forecast) {
@@ -172,7 +172,7 @@ void PricedLadder::take(const Step& step) {
 bool PricedLadder::propose(std::int32_t b, std::int32_t cell, bool with_drop) {
   const Block& block = blocks_[index(b, cell)];
   if (block.rung == kDropped) return false;
-  const bool has_format = block.rung + 1u < rungs_.size();
+  const bool has_format = block.rung + 1u < rungs_.size() && suits(rungs_[block.rung + 1u].format, b);
   const bool has_drop = with_drop && may_ever_drop(b, cell);
   if (!has_format && !has_drop) return false;
   const float of_format = has_format ? format_price(block, cell) : 0.0f;

@@ -71,20 +71,37 @@ class PricedLadderOfForecasts : public testing::Test {
     return left;
   }
 
+  static constexpr KeyBasis kBases[kNumCells] = {};
   static constexpr CellStore::Group kGroup = {
-      .num_blocks = kNumBlocks, .cells_per_block = kNumCells, .head_dim = kHeadDim};
+      .num_blocks = kNumBlocks, .cells_per_block = kNumCells, .head_dim = kHeadDim, .key_bases = kBases};
   CellStore cells_{{&kGroup, 1},
                    KvFormat::kF16,
                    2 * CellArena::bytes_for(kNumBlocks* kNumCells, KvFormat::kF16, kHeadDim),
                    0};
   SequenceScores scores_{DecayedMass::memory(), kNumCells, kHeadDim, kNumBlocks};
-  const FormatCosts costs_ = usual_format_costs();
+  FormatCosts costs_ = usual_format_costs();
   KvPolicySettings settings_{.policy = &priced_ladder_policy()};
   std::vector<BlockId> blocks_;
   std::vector<BlockForecast> forecasts_;
   std::vector<CellAction> actions_;
   std::map<std::pair<std::int32_t, std::int32_t>, KvFormat> formats_;
 };
+
+TEST_F(PricedLadderOfForecasts, KeepsComponentsOutOfTheFirstBlock) {
+  plan(0.16);
+  EXPECT_EQ(std::ranges::count(actions_, KvFormat::kK2pV2, &CellAction::to), 0) << "no cost says what it loses";
+  costs_[KvFormat::kK2pV2] = 0.29f;  // formats would do
+  for (const double budget : {0.2, 0.16}) {
+    plan(budget);
+    EXPECT_GE(bytes_left(), 0);
+    EXPECT_EQ(std::ranges::count(actions_, KvFormat::kGone, &CellAction::to), 0);
+    EXPECT_GT(std::ranges::count(actions_, KvFormat::kK2pV2, &CellAction::to), kNumCells * kNumFull / 4);
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) EXPECT_NE(format(0, cell), KvFormat::kK2pV2);
+  }
+  plan(0.14);  // less than components take
+  EXPECT_GT(std::ranges::count(actions_, KvFormat::kGone, &CellAction::to), 0);
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) EXPECT_NE(format(0, cell), KvFormat::kK2pV2);
+}
 
 TEST_F(PricedLadderOfForecasts, TakesEqualBlocksOneByOneAndTheOldestFirst) {
   for (const double budget : {0.6, 0.4, 0.15, 0.1}) {

@@ -53,7 +53,7 @@ class FixedFormatPolicy final : public KvPolicy {
   bool has_budget() const override { return false; }
 
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
-    if (!supports(format_, view.cells.head_dim(view.group))) return;
+    if (!view.can_have(format_)) return;
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
       plan_cell(view, cell, format_, exact_, ActionReason::kFixedFormat, actions);
     }
@@ -84,12 +84,12 @@ const KvPolicy& uniform_policy() {
 std::span<const KvPolicy* const> fixed_format_policies() {
   static const FixedFormatPolicy q8(KvFormat::kQ8), k8v4(KvFormat::kK8V4), k4cv4(KvFormat::kK4cV4),
       k4v4(KvFormat::kK4V4), k4cv3(KvFormat::kK4cV3), k4v3(KvFormat::kK4V3), k3cv3(KvFormat::kK3cV3),
-      k3v3(KvFormat::kK3V3), k4v2(KvFormat::kK4V2), k3cv2(KvFormat::kK3cV2), k3v2(KvFormat::kK3V2),
+      k3v3(KvFormat::kK3V3), k4v2(KvFormat::kK4V2), k3cv2(KvFormat::kK3cV2), k3v2(KvFormat::kK3V2), k2pv2(KvFormat::kK2pV2),
       kivi_4("kivi-4", KvFormat::kK4cV4, kExactInKivi),
       kvquant_4("kvquant-plain-4", KvFormat::kK4cV4, kExactInKvQuant),
       kvquant_3("kvquant-plain-3", KvFormat::kK3cV3, kExactInKvQuant);
   static const KvPolicy* const all[] = {&q8,    &k8v4, &k4cv4, &k4v4,  &k4cv3, &k4v3,
-                                        &k3cv3, &k3v3, &k4v2,  &k3cv2, &k3v2, &kivi_4, &kvquant_4, &kvquant_3};
+                                        &k3cv3, &k3v3, &k4v2,  &k3cv2, &k3v2, &k2pv2, &kivi_4, &kvquant_4, &kvquant_3};
   return all;
 }
 

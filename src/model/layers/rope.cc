@@ -96,4 +96,9 @@ std::int32_t RopeKinds::add(const RopeConfig& rope, backend::RopeStyle style) {
   return static_cast<std::int32_t>(kinds_.size()) - 1;
 }
 
+const backend::RopeTable* RopeKinds::find(const RopeConfig& rope) const {
+  const auto known = std::ranges::find(kinds_, rope, &Kind::config);
+  return known == kinds_.end() ? nullptr : &tables_[static_cast<std::size_t>(known - kinds_.begin())];
+}
+
 }  // namespace kvasir::model

@@ -25,6 +25,8 @@ class RopeKinds {
  public:
   // Returns the index of this kind for RopeAndStoreOp::rope_index: that of an equal one, if there is any.
   std::int32_t add(const RopeConfig& rope, backend::RopeStyle style);
+  // The kind that was added for these; null: none.
+  const backend::RopeTable* find(const RopeConfig& rope) const;
   // By index, for Backend::plan(); valid until the next add().
   std::span<const backend::RopeTable> tables() const { return tables_; }
 

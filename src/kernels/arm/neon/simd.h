@@ -84,6 +84,15 @@ KVASIR_FORCE_INLINE Mask16 first_lanes(int n) {
   return {first4(n), first4(n - 4), first4(n - 8), first4(n - 12)};
 }
 
+// The lanes whose bits are set.
+KVASIR_FORCE_INLINE Mask16 lanes_of(std::uint16_t bits) {
+  const uint32x4_t all = vdupq_n_u32(bits);
+  const std::uint32_t kFirst[4] = {1, 2, 4, 8};
+  const uint32x4_t first = vld1q_u32(kFirst);
+  return {vtstq_u32(all, first), vtstq_u32(all, vshlq_n_u32(first, 4)), vtstq_u32(all, vshlq_n_u32(first, 8)),
+          vtstq_u32(all, vshlq_n_u32(first, 12))};
+}
+
 // No pointer needs alignment. A partial load or store touches the first n elements only; other lanes load as
 // 0.
 KVASIR_FORCE_INLINE F32x16 load(const float* p) {
@@ -189,6 +198,12 @@ KVASIR_FORCE_INLINE Mask16 and_not(Mask16 x, Mask16 y) {
 KVASIR_FORCE_INLINE F32x16 select(Mask16 mask, F32x16 if_true, F32x16 if_false) {
   return {vbslq_f32(mask.a, if_true.a, if_false.a), vbslq_f32(mask.b, if_true.b, if_false.b),
           vbslq_f32(mask.c, if_true.c, if_false.c), vbslq_f32(mask.d, if_true.d, if_false.d)};
+}
+// x + y where the mask says so, else x, which is not -0.
+KVASIR_FORCE_INLINE F32x16 add_where(Mask16 mask, F32x16 x, F32x16 y) {
+  const auto masked = [](uint32x4_t lanes, float32x4_t b) { return vreinterpretq_f32_u32(vandq_u32(lanes, vreinterpretq_u32_f32(b))); };
+  return {vaddq_f32(x.a, masked(mask.a, y.a)), vaddq_f32(x.b, masked(mask.b, y.b)), vaddq_f32(x.c, masked(mask.c, y.c)),
+          vaddq_f32(x.d, masked(mask.d, y.d))};
 }
 
 KVASIR_FORCE_INLINE F32x16 to_float(I32x16 x) {

@@ -90,7 +90,9 @@ static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) 
     KeyCell of_strip[kTilesPerChunk * kCellsPerTile];
     for (int i = 0; i < count; ++i) of_strip[i] = {cells[i].cell, cells[i].scores + begin * kTokensPerTile};
     const std::int64_t first = std::int64_t{begin} * head_dim;
-    if (!is_float(code)) {
+    if (code == kv::KvCode::kComponents) {
+      score_components(*block.args, height, block.q + first, of_strip, count);
+    } else if (!is_float(code)) {
       const RoundedQueries& q = rounded_queries(block, code);
       score_i16(height, {q.i16 + begin * kQueryStride, q.units + begin}, of_strip, count, head_dim);
     } else if (code == kv::KvCode::kF16 && cells[0].cell->widened == nullptr) {

@@ -143,6 +143,7 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
           .widened = nullptr,
           .next_lines_per_group = 0,
           .next_bytes = layout.bytes,
+          .block = 0,
           .code = code};
 }
 
@@ -185,6 +186,7 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
     }
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
+    tile.keys[c].block = begin / kTokensPerCell + c;
     tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
     if (!block.widens) find_next(block, index, format.value_lines, tile.keys[c], tile.values[c]);
   }
@@ -215,7 +217,7 @@ static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile],
   const std::int32_t head_dim = block.args->head_dim;
   std::byte* widened = block.widened;
   for (HalfCell& cell : cells) {
-    if (cell.data != nullptr && cell.code != kv::KvCode::kF32) {
+    if (cell.data != nullptr && cell.code != kv::KvCode::kF32 && cell.code != kv::KvCode::kComponents) {
       if (is_float(cell.code)) {
         read_floats(cell.code, cell.data, head_dim, reinterpret_cast<float*>(widened));
       } else {

@@ -7,7 +7,7 @@
 // No sum leaves 32 bits: of keys with a range per channel, 32 channels x 2^14 x 15 x 255 < 2^31; of values of
 // 12 bits, 64 tokens x (2^14 - 1) x (2^11 - 1) < 2^31; of others, 512 x 2^14 x 2^7 at most.
 
-#include "kernels/generic/attention/rounding-inl.h"
+#include "kernels/generic/attention/components-inl.h"
 
 // A place in a cell's codes: the codes of the step there, their ranges, and the lines to ask for.
 template <class Codes>

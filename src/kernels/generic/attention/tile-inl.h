@@ -9,14 +9,6 @@
 inline constexpr int kMaxRowsPerStrip = 6;
 inline constexpr int kCellsPerTile = kTokensPerTile / kTokensPerCell;
 
-// Vectors side by side in a register tile of `rows`: accumulators, one row of vectors and a broadcast must
-// fit.
-constexpr int vectors_beside(int rows) {
-  if (rows * 4 + 4 + 1 <= kVectorRegisters) return 4;
-  if (rows * 2 + 2 + 1 <= kVectorRegisters) return 2;
-  return 1;
-}
-
 // The keys or the values of a cell; data is null where it is gone. `next` is what a later step of attention
 // will read in its place: blocks lie far apart, so nothing but a prefetch announces them.
 struct HalfCell {
@@ -28,6 +20,7 @@ struct HalfCell {
       widened;  // the numbers as float32 or the codes as 16-bit integers, for many strips; or null
   int next_lines_per_group;  // cache lines of `next` for every 32 channels
   std::int32_t next_bytes;   // of `next`
+  std::int32_t block;        // the cell's place in its sequence
   kv::KvCode code;
 
   bool is_float_like(const HalfCell& other) const { return data != nullptr && code == other.code; }

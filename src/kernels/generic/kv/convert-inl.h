@@ -1,7 +1,7 @@
 // Writing a cell anew in a coarser format. Included inside an ISA's namespace and target region;
 // ref/kv_cell.cc is the definition, whose bytes these are.
 
-#include "kernels/generic/kv/halves-inl.h"
+#include "kernels/generic/kv/components-inl.h"
 
 inline constexpr std::int64_t kMaxHalfNumbers = std::int64_t{kMaxHeadDim} * kTokensPerCell;
 
@@ -315,7 +315,11 @@ void convert_cell(const KvConvertArgs& args) {
   } else {
     read_keys(from.keys, args.source, args.head_dim, numbers);
     if (kv::is_rotated(from.keys) != kv::is_rotated(to.keys)) rotate_keys(numbers, args.head_dim);
-    write_keys(to.keys, numbers, args.head_dim, args.target);
+    if (to.keys == kv::KvCode::kComponents) {
+      write_keys_components(*args.basis, args.block, numbers, args.head_dim, args.target);
+    } else {
+      write_keys(to.keys, numbers, args.head_dim, args.target);
+    }
   }
   if (from.values == to.values) {
     __builtin_memcpy(new_values, old_values,

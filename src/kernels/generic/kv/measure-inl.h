@@ -54,7 +54,11 @@ static float mean_value_key_ratio(const float* lengths, F32x16 inverse_keys) {
 void measure_cell(const CellMeasureArgs& args) {
   const kv::KvCodes codes = kv::codes_of(args.format);
   alignas(64) float numbers[kMaxHalfNumbers];
-  read_keys(codes.keys, args.cell, args.head_dim, numbers);
+  if (codes.keys == kv::KvCode::kComponents) {
+    read_keys_components(*args.basis, args.block, args.cell, args.head_dim, numbers);
+  } else {
+    read_keys(codes.keys, args.cell, args.head_dim, numbers);
+  }
   if (kv::is_rotated(codes.keys)) rotate_keys(numbers, args.head_dim);
   const F32x16 inverse_keys = make_unit_keys(numbers, args.head_dim);
   if (args.key_sum != nullptr) {

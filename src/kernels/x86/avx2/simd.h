@@ -40,6 +40,13 @@ KVASIR_FORCE_INLINE Mask16 first_lanes(int n) {
           _mm256_cmpgt_epi32(limit, _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15))};
 }
 
+// The lanes whose bits are set.
+KVASIR_FORCE_INLINE Mask16 lanes_of(std::uint16_t bits) {
+  const __m256i all = _mm256_set1_epi32(bits);
+  const __m256i lo = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), hi = _mm256_slli_epi32(lo, 8);
+  return {_mm256_cmpeq_epi32(_mm256_and_si256(all, lo), lo), _mm256_cmpeq_epi32(_mm256_and_si256(all, hi), hi)};
+}
+
 // No pointer needs alignment. A partial load or store touches the first n elements only; other lanes load as
 // 0.
 KVASIR_FORCE_INLINE F32x16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
@@ -139,6 +146,11 @@ KVASIR_FORCE_INLINE Mask16 and_not(Mask16 a, Mask16 b) {
 KVASIR_FORCE_INLINE F32x16 select(Mask16 mask, F32x16 if_true, F32x16 if_false) {
   return {_mm256_blendv_ps(if_false.lo, if_true.lo, _mm256_castsi256_ps(mask.lo)),
           _mm256_blendv_ps(if_false.hi, if_true.hi, _mm256_castsi256_ps(mask.hi))};
+}
+// a + b where the mask says so, else a, which is not -0.
+KVASIR_FORCE_INLINE F32x16 add_where(Mask16 mask, F32x16 a, F32x16 b) {
+  return {_mm256_add_ps(a.lo, _mm256_and_ps(_mm256_castsi256_ps(mask.lo), b.lo)),
+          _mm256_add_ps(a.hi, _mm256_and_ps(_mm256_castsi256_ps(mask.hi), b.hi))};
 }
 
 KVASIR_FORCE_INLINE F32x16 to_float(I32x16 a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }

@@ -34,6 +34,9 @@ KVASIR_FORCE_INLINE F32x16 broadcast_first(F32x16 a) {
 // Lanes [0, n); the others are false. 0 <= n <= 16.
 KVASIR_FORCE_INLINE Mask16 first_lanes(int n) { return {static_cast<__mmask16>((1u << n) - 1u)}; }
 
+// The lanes whose bits are set.
+KVASIR_FORCE_INLINE Mask16 lanes_of(std::uint16_t bits) { return {static_cast<__mmask16>(bits)}; }
+
 // No pointer needs alignment. A partial load or store touches the first n elements only; other lanes load as
 // 0.
 KVASIR_FORCE_INLINE F32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -92,6 +95,10 @@ KVASIR_FORCE_INLINE Mask16 equal(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mas
 KVASIR_FORCE_INLINE Mask16 and_not(Mask16 a, Mask16 b) { return {static_cast<__mmask16>(a.v & ~b.v)}; }
 KVASIR_FORCE_INLINE F32x16 select(Mask16 mask, F32x16 if_true, F32x16 if_false) {
   return {_mm512_mask_blend_ps(mask.v, if_false.v, if_true.v)};
+}
+// a + b where the mask says so, else a, which is not -0.
+KVASIR_FORCE_INLINE F32x16 add_where(Mask16 mask, F32x16 a, F32x16 b) {
+  return {_mm512_mask_add_ps(a.v, mask.v, a.v, b.v)};
 }
 
 KVASIR_FORCE_INLINE F32x16 to_float(I32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
