@@ -1,185 +1,136 @@
 #include "compress/gptq.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "base/check.h"
-#include "compress/inverse_factor.h"
+#include "compress/row_walk.h"
+#include "compress/upper_factor.h"
 #include "quant/fit/fitted_format.h"
 
 namespace kvasir::compress {
 namespace {
 
-constexpr std::int64_t kColumnsAtOnce = 64;  // whose errors reach the others together
-constexpr std::int64_t kRowsOfTask = 8;
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define KVASIR_GPTQ_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define KVASIR_GPTQ_CLONES
-#endif
-
-KVASIR_GPTQ_CLONES void subtract_scaled(const float* x, float factor, std::int64_t count, float* out) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] -= factor * x[i];
+bool beside_each_other(std::span<const float> levels) {
+  for (std::size_t i = 1; i < levels.size(); ++i) {
+    if (levels[i] - levels[i - 1] != 1.0f) return false;
+  }
+  return true;
 }
 
-// out[row] -= the sum over columns of errors[row][c] factor[c], for a few rows at a time: each row of the factor is read
-// once for all of them.
-KVASIR_GPTQ_CLONES void spread_errors(const float* errors, const float* factor, std::int64_t factor_stride, std::int64_t num_columns,
-                                      std::int64_t num_rows, std::int64_t count, float* out, std::int64_t out_stride) {
-  for (std::int64_t c = 0; c < num_columns; ++c) {
-    const float* of_column = factor + c * factor_stride;
-    for (std::int64_t row = 0; row < num_rows; ++row) {
-      const float error = errors[row * kColumnsAtOnce + c];
-      float* to = out + row * out_stride;
-      for (std::int64_t i = 0; i < count; ++i) to[i] -= error * of_column[i];
-    }
-  }
-}
-
-KVASIR_GPTQ_CLONES double dot(const float* a, const float* b, std::int64_t count) {
-  constexpr std::int64_t kLanes = 16;
-  float sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  double sum = 0.0;
-  for (const float lane : sums) sum += double{lane};
-  for (; i < count; ++i) sum += double{a[i]} * b[i];
-  return sum;
-}
-
-// The nearest of ascending levels: an index.
-class NearestLevel {
- public:
-  explicit NearestLevel(std::span<const float> levels) : levels_(levels) {
-    is_uniform_ = true;
-    for (std::size_t i = 1; i < levels.size(); ++i) is_uniform_ = is_uniform_ && levels[i] - levels[i - 1] == 1.0f;
-  }
-  int operator()(float value) const {
-    const auto most = static_cast<int>(levels_.size()) - 1;
-    if (is_uniform_) {
-      return static_cast<int>(std::nearbyint(std::clamp(value - levels_.front(), 0.0f, static_cast<float>(most))));
-    }
-    int index = 0;
-    while (index < most && value > 0.5f * (levels_[static_cast<std::size_t>(index)] + levels_[static_cast<std::size_t>(index) + 1])) ++index;
-    return index;
-  }
-
- private:
-  std::span<const float> levels_;
-  bool is_uniform_ = false;
-};
-
+// Up to kRowLanes rows at a time. All arrays have lanes beside each other: [.., kRowLanes].
 class RowEncoder {
  public:
   RowEncoder(DType type, const InputGeometry& geometry)
-      : type_(type), geometry_(geometry), format_(*quant::grid_format(type)), nearest_(format_.levels()), width_(geometry.width) {}
+      : type_(type), geometry_(geometry), format_(*quant::grid_format(type)), is_uniform_(beside_each_other(format_.levels())),
+        width_(geometry.width), num_subs_(width_ / format_.sub_elements()) {
+    const auto size = static_cast<std::size_t>(width_ * kRowLanes);
+    for (std::vector<float>* each : {&x_, &nearest_errors_, &errors_, &indices_, &corrections_}) each->resize(size);
+    for (std::vector<float>* each : {&scales_, &offsets_}) each->resize(static_cast<std::size_t>(num_subs_ * kRowLanes));
+    grid_.resize(static_cast<std::size_t>(num_subs_));
+    values_.resize(static_cast<std::size_t>(width_));
+    codes_.resize(static_cast<std::size_t>(width_));
+  }
 
-  // A few rows, [num_rows, width]; `losses`: of each, of what was written and of the nearest codes.
-  void encode(const float* x, std::int64_t num_rows, std::byte* out, GptqResult* losses) {
+  // Rows as [num_rows, width]; `results`: of each.
+  void encode(const float* x, std::int64_t num_rows, std::byte* out, GptqResult* results) {
     const std::int64_t bytes = row_bytes(type_, width_);
-    const auto num_subs = static_cast<std::size_t>(width_ / format_.sub_elements());
-    grids_.resize(static_cast<std::size_t>(num_rows) * num_subs);
-    open_.resize(static_cast<std::size_t>(num_rows * width_));
-    codes_.resize(open_.size());
-    errors_.assign(static_cast<std::size_t>(kRowsOfTask * kColumnsAtOnce), 0.0f);
+    for (std::int64_t row = 0; row < num_rows; ++row) encode_nearest(x + row * width_, row, out + row * bytes);
+    double nearest_losses[kRowLanes] = {}, losses[kRowLanes] = {};
+    walk(false, nearest_errors_.data(), nearest_losses);
+    walk(true, errors_.data(), losses);
     for (std::int64_t row = 0; row < num_rows; ++row) {
-      std::byte* const of_row = out + row * bytes;
-      format_.fit(x + row * width_, geometry_.mean_squares.data(), width_, of_row);
-      format_.read_grid(of_row, width_, grids_.data() + static_cast<std::size_t>(row) * num_subs);
-      for (std::int64_t c = 0; c < width_; ++c) {
-        open_[static_cast<std::size_t>(row * width_ + c)] = x[row * width_ + geometry_.order[static_cast<std::size_t>(c)]];
-      }
+      results[row] = {.loss = std::min(losses[row], nearest_losses[row]), .nearest_loss = nearest_losses[row]};
+      if (losses[row] < nearest_losses[row]) put_codes(row, out + row * bytes);
     }
-    walk(num_rows, num_subs);
-    keep_better(x, num_rows, out, losses);
   }
 
  private:
-  void walk(std::int64_t num_rows, std::size_t num_subs) {
-    for (std::int64_t begin = 0; begin < width_; begin += kColumnsAtOnce) {
-      const std::int64_t end = std::min(width_, begin + kColumnsAtOnce);
-      for (std::int64_t row = 0; row < num_rows; ++row) {
-        const quant::SubGrid* grid = grids_.data() + static_cast<std::size_t>(row) * num_subs;
-        float* const open = open_.data() + row * width_;
-        for (std::int64_t c = begin; c < end; ++c) {
-          const std::int32_t column = geometry_.order[static_cast<std::size_t>(c)];
-          const quant::SubGrid& of = grid[column / format_.sub_elements()];
-          const int code = of.scale != 0.0f ? nearest_((open[c] - of.offset) / of.scale) : nearest_(0.0f);
-          const float value = of.scale * format_.levels()[static_cast<std::size_t>(code)] + of.offset;
-          const float* factor = geometry_.factor.data() + c * width_;
-          const float error = (open[c] - value) / factor[c];
-          codes_[static_cast<std::size_t>(row * width_ + column)] = static_cast<std::uint8_t>(code);
-          errors_[static_cast<std::size_t>(row * kColumnsAtOnce + c - begin)] = error;
-          subtract_scaled(factor + c + 1, error, end - c - 1, open + c + 1);
-        }
-      }
-      spread_errors(errors_.data(), geometry_.factor.data() + begin * width_ + end, width_, end - begin, num_rows, width_ - end,
-                    open_.data() + end, width_);
+  void encode_nearest(const float* x, std::int64_t row, std::byte* out) {
+    format_.fit(x, geometry_.mean_squares.data(), width_, out);
+    format_.read_grid(out, width_, grid_.data());
+    for (std::int64_t sub = 0; sub < num_subs_; ++sub) {
+      scales_[static_cast<std::size_t>(sub * kRowLanes + row)] = grid_[static_cast<std::size_t>(sub)].scale;
+      offsets_[static_cast<std::size_t>(sub * kRowLanes + row)] = grid_[static_cast<std::size_t>(sub)].offset;
+    }
+    info_of(type_).unpack_row(out, width_, values_.data());
+    for (std::int64_t c = 0; c < width_; ++c) {
+      const auto column = static_cast<std::size_t>(geometry_.order[static_cast<std::size_t>(c)]);
+      x_[static_cast<std::size_t>(c * kRowLanes + row)] = x[column];
+      nearest_errors_[static_cast<std::size_t>(c * kRowLanes + row)] = x[column] - values_[column];
     }
   }
 
-  // Keeps each row's corrected codes where they lose less than the nearest ones: e^T H e of both, of all rows together, so
-  // that a row of H is read once for them.
-  void keep_better(const float* x, std::int64_t num_rows, std::byte* out, GptqResult* losses) {
-    const std::int64_t bytes = row_bytes(type_, width_);
-    corrected_.assign(out, out + num_rows * bytes);
-    differences_.resize(static_cast<std::size_t>(2 * num_rows * width_));
-    for (std::int64_t row = 0; row < num_rows; ++row) {
-      format_.put_codes(codes_.data() + row * width_, width_, corrected_.data() + row * bytes);
-      difference(x + row * width_, out + row * bytes, differences_.data() + 2 * row * width_);
-      difference(x + row * width_, corrected_.data() + row * bytes, differences_.data() + (2 * row + 1) * width_);
-    }
-    double lost[2 * kRowsOfTask] = {};
-    for (std::int64_t i = 0; i < width_; ++i) {
-      const float* products = geometry_.products.data() + i * width_;
-      for (std::int64_t k = 0; k < 2 * num_rows; ++k) {
-        const float* of = differences_.data() + k * width_;
-        lost[k] += double{of[i]} * dot(products, of, width_);
+  // Over all columns: rounds them, or takes the errors as they are. Adds up what is lost.
+  void walk(bool rounds, float* errors, double* losses) {
+    std::ranges::fill(corrections_, 0.0f);
+    const float* scales[kColumnsOfBlock];
+    const float* offsets[kColumnsOfBlock];
+    for (std::int64_t begin = 0; begin < width_; begin += kColumnsOfBlock) {
+      const std::int64_t end = std::min(width_, begin + kColumnsOfBlock);
+      for (std::int64_t c = begin; c < end; ++c) {
+        const std::int64_t sub = geometry_.order[static_cast<std::size_t>(c)] / format_.sub_elements();
+        scales[c - begin] = scales_.data() + sub * kRowLanes;
+        offsets[c - begin] = offsets_.data() + sub * kRowLanes;
       }
-    }
-    for (std::int64_t row = 0; row < num_rows; ++row) {
-      losses[row] = {.loss = std::min(lost[2 * row], lost[2 * row + 1]), .nearest_loss = lost[2 * row]};
-      if (lost[2 * row + 1] < lost[2 * row]) std::copy_n(corrected_.data() + row * bytes, bytes, out + row * bytes);
+      const RowRounding rounding{.levels = format_.levels(), .is_uniform = is_uniform_, .scales = scales, .offsets = offsets,
+                                 .x = x_.data() + begin * kRowLanes, .indices = indices_.data() + begin * kRowLanes};
+      const ColumnFactors factors{.feedback = geometry_.feedback.data() + begin * width_ + begin, .stride = width_,
+                                  .diagonal = geometry_.diagonal.data() + begin, .added = geometry_.added.data() + begin};
+      float* const of_block = errors + begin * kRowLanes;
+      walk_block(factors, end - begin, rounds ? &rounding : nullptr, corrections_.data() + begin * kRowLanes, of_block, losses);
+      spread_errors(factors, end - begin, of_block, end - begin, width_ - end, corrections_.data() + end * kRowLanes);
     }
   }
 
-  void difference(const float* x, const std::byte* row, float* out) const {
-    info_of(type_).unpack_row(row, width_, out);
-    for (std::int64_t i = 0; i < width_; ++i) out[i] -= x[i];
+  void put_codes(std::int64_t row, std::byte* out) {
+    for (std::int64_t c = 0; c < width_; ++c) {
+      codes_[static_cast<std::size_t>(geometry_.order[static_cast<std::size_t>(c)])] =
+          static_cast<std::uint8_t>(indices_[static_cast<std::size_t>(c * kRowLanes + row)]);
+    }
+    format_.put_codes(codes_.data(), width_, out);
   }
 
   const DType type_;
   const InputGeometry& geometry_;
   const quant::GridFormat& format_;
-  const NearestLevel nearest_;
-  const std::int64_t width_;
-  std::vector<quant::SubGrid> grids_;
-  std::vector<float> open_;    // [rows, width] in the geometry's order: what is left to encode
-  std::vector<float> errors_;  // [rows, kColumnsAtOnce]
-  std::vector<float> differences_;  // [rows, nearest and corrected, width]
+  const bool is_uniform_;
+  const std::int64_t width_, num_subs_;
+  std::vector<float> x_, nearest_errors_, errors_, indices_, corrections_;  // columns in the geometry's order
+  std::vector<float> scales_, offsets_;                                     // by run of numbers that share them
+  std::vector<quant::SubGrid> grid_;                                        // of a row, and so on
+  std::vector<float> values_;
   std::vector<std::uint8_t> codes_;
-  std::vector<std::byte> corrected_;
 };
 
-// H in the order of the geometry, damped.
-std::vector<double> ordered(const GramMatrix& gram, const InputGeometry& geometry, double added) {
+// H in the order of the geometry, with `added` on its diagonal.
+std::vector<double> ordered(const GramMatrix& gram, const InputGeometry& geometry, ThreadPool& pool) {
   const std::int64_t n = geometry.width;
   const double scale = 1.0 / static_cast<double>(gram.num_rows());
   std::vector<double> h(static_cast<std::size_t>(n * n));
-  for (std::int64_t i = 0; i < n; ++i) {
+  pool.parallel_for(n, [&](std::int64_t i) {
     for (std::int64_t j = i; j < n; ++j) {
       const std::int64_t a = geometry.order[static_cast<std::size_t>(i)], b = geometry.order[static_cast<std::size_t>(j)];
       h[static_cast<std::size_t>(i * n + j)] = gram.at(a, b) * scale;
     }
-    double& diagonal = h[static_cast<std::size_t>(i * n + i)];
-    diagonal = diagonal > 0.0 ? diagonal + added : 1.0 + added;  // an input that is always 0 corrects nothing
-  }
+    h[static_cast<std::size_t>(i * n + i)] += geometry.added[static_cast<std::size_t>(i)];
+  });
   return h;
+}
+
+// F and D of h = F D F^T from r of h = r r^T.
+void put_factors(const std::vector<double>& r, InputGeometry& geometry, ThreadPool& pool) {
+  const std::int64_t n = geometry.width;
+  geometry.diagonal.resize(static_cast<std::size_t>(n));
+  geometry.feedback.assign(static_cast<std::size_t>(n * n), 0.0f);
+  pool.parallel_for(n, [&](std::int64_t k) {
+    const double of_k = r[static_cast<std::size_t>(k * n + k)];
+    geometry.diagonal[static_cast<std::size_t>(k)] = of_k * of_k;
+    for (std::int64_t c = k + 1; c < n; ++c) {
+      geometry.feedback[static_cast<std::size_t>(k * n + c)] =
+          static_cast<float>(r[static_cast<std::size_t>(k * n + c)] / r[static_cast<std::size_t>(c * n + c)]);
+    }
+  });
 }
 
 }  // namespace
@@ -192,22 +143,22 @@ std::optional<InputGeometry> geometry_of(const GramMatrix& gram, ThreadPool& poo
   geometry.order.resize(static_cast<std::size_t>(n));
   std::iota(geometry.order.begin(), geometry.order.end(), 0);
   std::ranges::stable_sort(geometry.order, [&](std::int32_t a, std::int32_t b) { return gram.at(a, a) > gram.at(b, b); });
-  double sum = 0.0;
-  geometry.products.resize(static_cast<std::size_t>(n * n));
+  double mean = 0.0;
   for (std::int64_t i = 0; i < n; ++i) {
-    sum += gram.at(i, i) / num_rows;
+    mean += gram.at(i, i) / num_rows / static_cast<double>(n);
     geometry.mean_squares.push_back(static_cast<float>(gram.at(i, i) / num_rows));
-    for (std::int64_t j = i; j < n; ++j) {
-      const auto product = static_cast<float>(gram.at(i, j) / num_rows);
-      geometry.products[static_cast<std::size_t>(i * n + j)] = geometry.products[static_cast<std::size_t>(j * n + i)] = product;
-    }
   }
-  const double mean = sum / static_cast<double>(n);
+  geometry.added.resize(static_cast<std::size_t>(n));
   for (const double damping : {0.01, 0.03, 0.1}) {
-    const auto factor = inverse_factor(ordered(gram, geometry, damping * mean), n, pool);
-    if (!factor) continue;
+    for (std::int64_t c = 0; c < n; ++c) {
+      const std::int64_t column = geometry.order[static_cast<std::size_t>(c)];
+      const bool is_dead = !(gram.at(column, column) > 0.0);  // an input that is always 0 corrects nothing
+      geometry.added[static_cast<std::size_t>(c)] = damping * mean + (is_dead ? 1.0 : 0.0);
+    }
+    std::vector<double> h = ordered(gram, geometry, pool);
+    if (!factor_upper(h, n, pool)) continue;
     geometry.damping = damping;
-    geometry.factor.assign(factor->begin(), factor->end());
+    put_factors(h, geometry, pool);
     return geometry;
   }
   return std::nullopt;
@@ -217,16 +168,16 @@ GptqResult encode_rows_gptq(DType type, const InputGeometry& geometry, std::span
                             std::span<std::byte> out) {
   const std::int64_t num_rows = std::ssize(rows) / geometry.width, bytes = row_bytes(type, geometry.width);
   CHECK(num_rows * bytes == std::ssize(out));
-  std::vector<GptqResult> losses(static_cast<std::size_t>(num_rows));
-  pool.parallel_for((num_rows + kRowsOfTask - 1) / kRowsOfTask, [&](std::int64_t task) {
-    const std::int64_t begin = task * kRowsOfTask, count = std::min(kRowsOfTask, num_rows - begin);
+  std::vector<GptqResult> results(static_cast<std::size_t>(num_rows));
+  pool.parallel_for((num_rows + kRowLanes - 1) / kRowLanes, [&](std::int64_t task) {
+    const std::int64_t begin = task * kRowLanes, count = std::min(kRowLanes, num_rows - begin);
     RowEncoder encoder(type, geometry);
-    encoder.encode(rows.data() + begin * geometry.width, count, out.data() + begin * bytes, losses.data() + begin);
+    encoder.encode(rows.data() + begin * geometry.width, count, out.data() + begin * bytes, results.data() + begin);
   });
   GptqResult sum;
-  for (const GptqResult& loss : losses) {
-    sum.loss += loss.loss;
-    sum.nearest_loss += loss.nearest_loss;
+  for (const GptqResult& result : results) {
+    sum.loss += result.loss;
+    sum.nearest_loss += result.nearest_loss;
   }
   return sum;
 }

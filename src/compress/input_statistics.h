@@ -26,7 +26,8 @@ class InputStatistics final : public backend::InputObserver {
       : with_products_(std::move(with_products)), pool_(pool) {}
 
   void observe(std::span<const std::string_view> names, std::span<const float> rows, std::int64_t width) override;
-  // Between these two nothing is added.
+  bool wants_logits() const override { return is_paused_; }
+  // Between these two nothing is added, and the model may be asked for its logits.
   void pause() { is_paused_ = true; }
   void go_on() { is_paused_ = false; }
   // After the last row.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/observing/observing_backend.h"
 #include "backend/registry.h"
@@ -18,13 +19,19 @@ namespace {
 class Watcher final : public backend::InputObserver {
  public:
   void observe(std::span<const std::string_view> names, std::span<const float> rows, std::int64_t width) override {
-    for (const std::string_view name : names) rows_of[std::string(name)] += std::ssize(rows) / width;
+    for (const std::string_view name : names) {
+      rows_of[std::string(name)] += std::ssize(rows) / width;
+      first_of.try_emplace(std::string(name), rows.begin(), rows.begin() + width);
+    }
   }
+  bool wants_logits() const override { return is_curious; }
   void observe_stream(std::int32_t layer, std::span<const float> rows, std::int64_t width) override {
     if (!rows.empty() && width > 0) layers.insert(layer);
   }
 
+  bool is_curious = true;
   std::map<std::string, std::int64_t> rows_of;
+  std::map<std::string, std::vector<float>> first_of;
   std::set<std::int32_t> layers;
 };
 
@@ -49,6 +56,23 @@ TEST(ObservingDevice, SaysWhatTheCpuSaysAndShowsEveryMatrix) {
     }
     EXPECT_TRUE(watcher.layers.contains(backend::InputObserver::kHead));
   }
+}
+
+TEST(ObservingDevice, ShowsTheSameInputsToThoseWhoWantNoLogits) {
+  const std::string file = "llama-f32.gguf";
+  const DeviceCase each = {.name = file, .model = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + file};
+  Watcher curious, other;
+  other.is_curious = false;
+  for (Watcher* watcher : {&curious, &other}) {
+    backend::add_device("watched", [watcher](const kernels::KernelTable& kernels, ThreadPool& pool) {
+      return std::make_unique<backend::ObservingBackend>(kernels, pool, *watcher);
+    });
+    const auto engine = load_on("watched", each.model);
+    ASSERT_TRUE(engine) << engine.error().message;
+    device_answers(**engine, each);
+  }
+  EXPECT_FALSE(curious.first_of.empty());
+  EXPECT_EQ(other.first_of, curious.first_of);
 }
 
 }  // namespace

@@ -92,7 +92,13 @@ void ObservingBackend::add_experts(const ExpertMlpOp& op, const Activation& in, 
 // The head writes its input into `scratch`.
 void ObservingBackend::head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) {
   note_stream(InputObserver::kHead, op.x, rows);
-  CpuBackend::head(op, rows, scratch);
+  constexpr std::int32_t kFewest[] = {0};
+  HeadOp of_observer = op;
+  if (!observer_.wants_logits()) {
+    of_observer.argmax_of.reset();
+    of_observer.groups = kFewest;
+  }
+  CpuBackend::head(of_observer, rows, scratch);
   add_name(op.weight);
   note(scratch, static_cast<std::int32_t>(rows.size()));
 }

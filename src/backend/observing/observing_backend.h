@@ -24,6 +24,8 @@ class InputObserver {
   virtual void observe_stream(std::int32_t layer, std::span<const float> rows, std::int64_t width) {
     (void)layer, (void)rows, (void)width;
   }
+  // Whether the head is to be multiplied. Where not, logits mean nothing, and reading a text takes less time.
+  virtual bool wants_logits() const { return true; }
 };
 
 // The inputs of an expert's second matrix are not shown; of its first ones those of all experts together are. Borrows all
