@@ -34,6 +34,17 @@ void InputStatistics::observe(std::span<const std::string_view> names, std::span
   }
 }
 
+void InputStatistics::observe_expert(std::string_view name, std::int32_t expert, std::int32_t num_experts, std::span<const float> rows,
+                                     std::int64_t width) {
+  if (is_paused_) return;
+  Experts& experts = experts_[std::string(name)];
+  experts.squares.resize(static_cast<std::size_t>(num_experts * width));
+  experts.num_rows.resize(static_cast<std::size_t>(num_experts));
+  double* const squares = experts.squares.data() + expert * width;
+  for (std::size_t i = 0; i < rows.size(); ++i) squares[i % static_cast<std::size_t>(width)] += double{rows[i]} * rows[i];
+  experts.num_rows[static_cast<std::size_t>(expert)] += std::ssize(rows) / width;
+}
+
 void InputStatistics::finish() {
   for (const auto& input : inputs_) {
     if (input->products == nullptr) continue;
@@ -63,7 +74,29 @@ io::Imatrix InputStatistics::imatrix() const {
       imatrix.counts[tensor] = {static_cast<float>(input->num_rows)};
     }
   }
+  add_experts(imatrix);
   return imatrix;
+}
+
+void InputStatistics::add_experts(io::Imatrix& imatrix) const {
+  for (const auto& [name, experts] : experts_) {
+    const std::size_t num_experts = experts.num_rows.size(), width = experts.squares.size() / num_experts;
+    std::vector<double> of_all(width);
+    std::int64_t num_rows = 0;
+    for (std::size_t i = 0; i < experts.squares.size(); ++i) of_all[i % width] += experts.squares[i];
+    for (const std::int64_t count : experts.num_rows) num_rows += count;
+    std::vector<float>& means = imatrix.mean_squares[name];
+    std::vector<float>& counts = imatrix.counts[name];
+    for (std::size_t expert = 0; expert < num_experts; ++expert) {
+      const std::int64_t count = experts.num_rows[expert];
+      const bool is_rare = count < kFewestRowsOfExpert;
+      for (std::size_t i = 0; i < width; ++i) {
+        means.push_back(static_cast<float>(is_rare ? of_all[i] / static_cast<double>(num_rows)
+                                                   : experts.squares[expert * width + i] / static_cast<double>(count)));
+      }
+      counts.push_back(static_cast<float>(std::max<std::int64_t>(1, count)));
+    }
+  }
 }
 
 }  // namespace kvasir::compress

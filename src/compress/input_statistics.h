@@ -26,6 +26,8 @@ class InputStatistics final : public backend::InputObserver {
       : with_products_(std::move(with_products)), pool_(pool) {}
 
   void observe(std::span<const std::string_view> names, std::span<const float> rows, std::int64_t width) override;
+  void observe_expert(std::string_view name, std::int32_t expert, std::int32_t num_experts, std::span<const float> rows,
+                      std::int64_t width) override;
   bool wants_logits() const override { return is_paused_; }
   // Between these two nothing is added, and the model may be asked for its logits.
   void pause() { is_paused_ = true; }
@@ -37,7 +39,8 @@ class InputStatistics final : public backend::InputObserver {
   const GramMatrix* products_of(std::string_view tensor) const;
   // Tensors with the same number share their input; -1: not observed.
   std::int32_t input_of(std::string_view tensor) const;
-  // Mean squares of all inputs.
+  // Mean squares of all inputs. An expert that fewer than kFewestRowsOfExpert rows met has those of all experts together.
+  static constexpr std::int64_t kFewestRowsOfExpert = 1000;
   io::Imatrix imatrix() const;
 
  private:
@@ -47,6 +50,11 @@ class InputStatistics final : public backend::InputObserver {
     std::int64_t num_rows = 0;
     std::unique_ptr<GramMatrix> products;
   };
+  struct Experts {
+    std::vector<double> squares;         // [experts, width]
+    std::vector<std::int64_t> num_rows;  // by expert
+  };
+  void add_experts(io::Imatrix& imatrix) const;
   Input& input_for(std::span<const std::string_view> names, std::int64_t width);
 
   std::set<std::string, std::less<>> with_products_;
@@ -54,6 +62,7 @@ class InputStatistics final : public backend::InputObserver {
   std::atomic<bool> is_paused_{false};
   std::vector<std::unique_ptr<Input>> inputs_;
   std::map<std::string, std::int32_t, std::less<>> by_tensor_;
+  std::map<std::string, Experts, std::less<>> experts_;  // by tensor
 };
 
 }  // namespace kvasir::compress

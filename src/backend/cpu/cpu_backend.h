@@ -86,6 +86,7 @@ class CpuBackend : public Backend {
  protected:
   // Rows of the batch that are left.
   std::int32_t num_rows() const { return rows_.count(); }
+  void keep_inputs_of_expert_down() { experts_.keep_inputs_of_down(); }
 
  private:
   // The attention of op's rows. `is_scored`: those that are observed are so.

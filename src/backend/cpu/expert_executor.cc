@@ -32,7 +32,7 @@ Result<std::unique_ptr<ExpertRows>> ExpertExecutor::make_expert_rows(const Exper
   KVASIR_TRY(std::unique_ptr<CpuExpertRows> experts,
              CpuExpertRows::make(kernels_, shape,
                                  {.hidden = matmuls_.experts_read_floats(shape.hidden_size),
-                                  .intermediate = matmuls_.experts_read_floats(shape.intermediate_size)},
+                                  .intermediate = keeps_inputs_of_down_ || matmuls_.experts_read_floats(shape.intermediate_size)},
                                  memory));
   const auto widest = static_cast<std::size_t>(std::max(shape.hidden_size, shape.intermediate_size));
   for (std::vector<float>& row : worker_rows_) row.resize(std::max(row.size(), 2 * widest));

@@ -29,6 +29,8 @@ class ExpertExecutor {
   ExpertExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, const MatmulExecutor& matmuls,
                  ActivationQuantizer& quantizer, StepRows& rows);
 
+  // Keeps the inputs of down matrices as floats, also where these read bytes. Before make_expert_rows().
+  void keep_inputs_of_down() { keeps_inputs_of_down_ = true; }
   // As Backend has them.
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape, MemorySource& memory);
   void route(const RouteOp& op, CpuExpertRows& experts);
@@ -54,6 +56,7 @@ class ExpertExecutor {
   ActivationQuantizer& quantizer_;
   StepRows& rows_;
   GroupedMatmul grouped_;
+  bool keeps_inputs_of_down_ = false;
   std::vector<MatmulPart> parts_;
   std::int64_t skipped_bytes_ = 0;
   std::vector<std::vector<float>> worker_rows_;  // per worker: two rows of the widest kind

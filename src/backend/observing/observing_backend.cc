@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backend/cpu/cpu_tensors.h"
+#include "backend/cpu/expert_rows.h"
 
 namespace kvasir::backend {
 
@@ -11,6 +12,7 @@ namespace kvasir::backend {
 ObservingBackend::ObservingBackend(const kernels::KernelTable& kernels, ThreadPool& pool, InputObserver& observer)
     : CpuBackend(kernels, pool, Precision::kExact), observer_(observer) {
   expect_adapters(AdapterType::kF16);
+  keep_inputs_of_expert_down();
 }
 
 Result<std::unique_ptr<Matrix>> ObservingBackend::make_matrix(const TensorView& tensor, MatrixUse use) {
@@ -87,6 +89,16 @@ void ObservingBackend::add_experts(const ExpertMlpOp& op, const Activation& in, 
   if (op.up.weight != nullptr) add_name(op.up.weight);
   note(in, num_rows());
   CpuBackend::add_experts(op, in, rows, out);
+  const auto found = names_.find(op.down.weight);
+  if (found == names_.end()) return;
+  const auto& experts = static_cast<const CpuExpertRows&>(rows);
+  const std::int64_t width = experts.intermediate.width();
+  for (std::int32_t expert = 0; expert < experts.shape().num_experts; ++expert) {
+    const std::int32_t count = experts.num_rows_of(expert);
+    if (count == 0) continue;
+    observer_.observe_expert(found->second, expert, experts.shape().num_experts,
+                             {experts.intermediate.floats(experts.first_slot(expert)), static_cast<std::size_t>(count * width)}, width);
+  }
 }
 
 // The head writes its input into `scratch`.

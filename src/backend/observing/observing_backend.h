@@ -24,12 +24,17 @@ class InputObserver {
   virtual void observe_stream(std::int32_t layer, std::span<const float> rows, std::int64_t width) {
     (void)layer, (void)rows, (void)width;
   }
+  // `rows`: of one expert of a tensor that has all of them, the inputs of its part.
+  virtual void observe_expert(std::string_view name, std::int32_t expert, std::int32_t num_experts, std::span<const float> rows,
+                              std::int64_t width) {
+    (void)name, (void)expert, (void)num_experts, (void)rows, (void)width;
+  }
   // Whether the head is to be multiplied. Where not, logits mean nothing, and reading a text takes less time.
   virtual bool wants_logits() const { return true; }
 };
 
-// The inputs of an expert's second matrix are not shown; of its first ones those of all experts together are. Borrows all
-// that it is given. Thread safety: as Backend.
+// Of an expert's second matrix its own inputs are shown, of its first ones those of all experts together. Borrows all that it
+// is given. Thread safety: as Backend.
 class ObservingBackend final : public CpuBackend {
  public:
   ObservingBackend(const kernels::KernelTable& kernels, ThreadPool& pool, InputObserver& observer);
