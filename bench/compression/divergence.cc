@@ -1,6 +1,7 @@
 // How far files are from the model that they were made from, on a text:
-//   kvasir_divergence SOURCE TEXT WINDOWS FILE...
-// Windows have 512 tokens; the second half of each counts. A line of JSON for each file. Exit codes: 0, 1 with the reason.
+//   kvasir_divergence SOURCE TEXT WINDOWS [--fast] FILE...
+// --fast: the files, not the source, are run with byte arithmetic. Windows have 512 tokens; the second half of each counts.
+// A line of JSON for each file. Exit codes: 0, 1 with the reason.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -26,8 +27,9 @@ T value_or_exit(Result<T> result) {
   std::exit(1);
 }
 
-std::unique_ptr<Engine> load(const std::string& path) {
+std::unique_ptr<Engine> load(const std::string& path, bool fast) {
   EngineConfig config;
+  config.fast = fast;
   config.model_path = path;
   config.max_model_len_tokens = 512;
   config.max_num_seqs = 1;
@@ -38,22 +40,24 @@ std::unique_ptr<Engine> load(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    fmt::print(stderr, "divergence: SOURCE TEXT WINDOWS FILE...\n");
+  const bool is_fast = argc > 4 && std::string(argv[4]) == "--fast";
+  const int first = is_fast ? 5 : 4;
+  if (argc <= first) {
+    fmt::print(stderr, "divergence: SOURCE TEXT WINDOWS [--fast] FILE...\n");
     return 1;
   }
   std::ifstream file(argv[2], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::vector<TokenId>> windows;
   auto exact = [&] {
-    const auto engine = load(argv[1]);
+    const auto engine = load(argv[1], false);
     windows = value_or_exit(eval::cut_windows(*engine->tokenizer(), text, 512, std::atoi(argv[3])));
     auto logits = value_or_exit(eval::LogitsFile::create("/tmp", engine->model_info().vocab_size));
     if (const Status status = eval::record_logits(*engine, windows, logits, {}); !status) value_or_exit<int>(std::unexpected(status.error()));
     return logits;
   }();
-  for (int i = 4; i < argc; ++i) {
-    const auto engine = load(argv[i]);
+  for (int i = first; i < argc; ++i) {
+    const auto engine = load(argv[i], is_fast);
     const eval::Divergence found = value_or_exit(eval::measure_divergence(*engine, windows, exact, {}));
     fmt::print("{{\"file\": \"{}\", \"windows\": {}, \"kl\": {:.6f}, \"kl_worst\": {:.6f}, \"top1\": {:.5f}, \"ratio\": {:.5f}}}\n",
                argv[i], found.num_windows, found.kl, found.kl_worst, found.top1, found.ratio);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -189,6 +190,39 @@ TEST(Fit, ErrorsFallWithTheBits) {
 
 TEST(Fit, KnowsNoEncoderOfTypesThatAreOnlyRead) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) EXPECT_EQ(fitted_format(dtype), nullptr);
+}
+
+// Bit for bit as the reference's definition, halves included.
+TEST(Q8_0Format, RoundsHalvesAwayFromZero) {
+  std::vector<float> x;
+  for (int i = 0; i < 32; ++i) x.push_back(static_cast<float>(i - 16) * 0.5f + (i == 0 ? -119.0f : 0.0f));
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < 32 * 400; ++i) x.push_back(normal(random) * std::exp2(static_cast<float>(i / 32 % 40 - 20)));
+  x.insert(x.end(), 32, 0.0f);
+  x[40] = std::nextafter(0.5f, 0.0f);
+  std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(DType::kQ8_0, std::ssize(x))));
+  fitted_format(DType::kQ8_0)->fit(x.data(), nullptr, std::ssize(x), row.data());
+  for (std::size_t b = 0; b < x.size() / 32; ++b) {
+    float largest = 0.0f;
+    for (std::size_t i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[32 * b + i]));
+    const float scale = largest / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    const auto* block = reinterpret_cast<const std::uint8_t*>(row.data()) + 34 * b;
+    EXPECT_EQ(block[0] | block[1] << 8, float_to_half(scale)) << b;
+    for (std::size_t i = 0; i < 32; ++i) {
+      EXPECT_EQ(static_cast<std::int8_t>(block[2 + i]), static_cast<std::int8_t>(std::round(x[32 * b + i] * inverse))) << b << " " << i;
+    }
+  }
+}
+
+TEST(F16Format, UnpacksEveryNumber) {
+  std::vector<std::uint16_t> halves(65536);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> values(halves.size());
+  info_of(DType::kF16).unpack_row(halves.data(), std::ssize(halves), values.data());
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(half_to_float(halves[i]))) << i;
+  }
 }
 
 }  // namespace

@@ -242,6 +242,37 @@ class ScaleMinFormat final : public BlockFormat<Layout> {
   }
 };
 
+// To the nearest integer, away from zero in the middle of two, as std::round does. Requires: magnitudes below 2^31.
+KVASIR_FIT_INLINE Lanes rounded_away(Lanes v) {
+  using Integers [[gnu::vector_size(4 * kLanes)]] = std::int32_t;
+  const Lanes whole = __builtin_convertvector(__builtin_convertvector(v, Integers), Lanes), rest = v - whole;  // exact
+  const Lanes up = whole + 1.0f, down = whole - 1.0f;
+  const Lanes raised = rest >= all_lanes(0.5f) ? up : whole;
+  return rest <= all_lanes(-0.5f) ? down : raised;
+}
+
+KVASIR_FIT_CLONES void fit_q8_0(const float* x, std::int64_t num_blocks, std::byte* row) {
+  constexpr int kElements = Q8_0::kBlockElements;
+  for (std::int64_t b = 0; b < num_blocks; ++b, x += kElements) {
+    Lanes most{};
+    for (int i = 0; i < kElements; i += kLanes) {
+      const Lanes values = lanes_at(x + i), magnitudes = values < Lanes{} ? -values : values;
+      most = magnitudes > most ? magnitudes : most;
+    }
+    float largest = 0.0f;
+    for (int i = 0; i < kLanes; ++i) largest = most[i] > largest ? most[i] : largest;
+    const float scale = largest / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    Q8_0::Block block;
+    block.scale = float_to_half(scale);
+    for (int i = 0; i < kElements; i += kLanes) {
+      using Codes [[gnu::vector_size(kLanes)]] = std::int8_t;
+      const Codes codes = __builtin_convertvector(rounded_away(lanes_at(x + i) * inverse), Codes);
+      std::memcpy(block.codes + i, &codes, sizeof codes);
+    }
+    std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
+  }
+}
+
 // As the reference rounds it, with the largest magnitude at 127: files of this type are the same whoever makes them.
 class Q8_0Format final : public GridFormat {
   static constexpr int kElements = Q8_0::kBlockElements;
@@ -250,15 +281,7 @@ class Q8_0Format final : public GridFormat {
   int sub_elements() const override { return kElements; }
   std::span<const float> levels() const override { return values_of_levels<IntegerLevels<-127, 127>>(); }
   void fit(const float* x, const float*, std::int64_t num_elements, std::byte* row) const override {
-    for (std::int64_t b = 0; b < num_elements / kElements; ++b, x += kElements) {
-      Q8_0::Block block{};
-      float largest = 0.0f;
-      for (int i = 0; i < kElements; ++i) largest = std::max(largest, std::fabs(x[i]));
-      const float scale = largest / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
-      block.scale = float_to_half(scale);
-      for (int i = 0; i < kElements; ++i) block.codes[i] = static_cast<std::int8_t>(std::round(x[i] * inverse));
-      std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
-    }
+    fit_q8_0(x, num_elements / kElements, row);
   }
   void read_grid(const std::byte* row, std::int64_t num_elements, SubGrid* grid) const override {
     for (std::int64_t b = 0; b < num_elements / kElements; ++b) {
