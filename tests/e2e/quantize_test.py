@@ -36,6 +36,20 @@ class Quantize(CommandLineTest):
                 for threads in ("1", "2", "5")}
         self.assertEqual(1, len(sums))
 
+    def test_corrected_codes_are_the_same_bytes_whatever_threads_and_instructions(self):
+        text = self.file("text.txt", TEXT.encode())
+        sums = {self.quantize(LLAMA, self.folder / "out.gguf", "--type", "Q4_1", "--calibrate", text, "--no-verify", *flags)["sha256"]
+                for flags in (["--threads", "1"], ["--threads", "2"], ["--isa", "avx2"])}
+        self.assertEqual(1, len(sums))
+
+    def test_experts_get_codes_by_importance(self):
+        text = self.file("text.txt", TEXT.encode())
+        said = self.quantize(MODELS / "qwen3moe-wide.gguf", self.folder / "out.gguf", "--type", "IQ4_NL", "--requantize", "--calibrate", text,
+                             "--no-verify")
+        methods = {tensor["name"]: tensor["method"] for tensor in said["tensors"]}
+        self.assertEqual("imatrix", methods["blk.0.ffn_down_exps.weight"])
+        self.assertEqual("gptq", methods["blk.0.attn_output.weight"])
+
     def test_calibrated_codes_are_nearer_than_others(self):
         errors = {}
         for name, flags in {"rtn": ["--method", "rtn"], "imatrix": ["--calibrate", "self", "--method", "imatrix"],
