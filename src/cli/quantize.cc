@@ -27,6 +27,7 @@
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "compress/folder_entries.h"
+#include "compress/input_scales.h"
 #include "compress/quantize_forecast.h"
 #include "compress/quantize_plan.h"
 #include "compress/quantizer.h"
@@ -50,6 +51,7 @@ struct QuantizeVerbOptions {
   double bits_per_weight = 0.0;  // 0: by the type
   bool is_dry_run = false;
   bool verifies = true;
+  bool scales_inputs = false;
 };
 
 // The size of the file, where one was asked for.
@@ -70,8 +72,9 @@ struct QuantizeInput {
   std::vector<io::GgufEntry> entries;
   std::optional<io::Imatrix> imatrix;
   CalibrationRun calibration;  // empty without --calibrate
+  std::unique_ptr<io::WeightSource> scaled;  // with scales of inputs in its norms; null without
 
-  const io::WeightSource& source() const { return opened.source(); }
+  const io::WeightSource& source() const { return scaled ? *scaled : opened.source(); }
   compress::Calibration known() const {
     return {.imatrix = imatrix ? &*imatrix : nullptr, .statistics = calibration.statistics.get()};
   }
@@ -129,6 +132,7 @@ Status check_method(const QuantizeVerbOptions& options) {
   if (options.method == "imatrix" && !has_imatrix && !calibrates) {
     return refused("--method imatrix: needs --imatrix-in FILE or --calibrate FILE|self", "method");
   }
+  if (options.scales_inputs && !calibrates) return refused("--awq: needs --calibrate FILE|self", "awq");
   if (options.method == "gptq" && !calibrates) return refused("--method gptq: needs --calibrate FILE|self", "method");
   if (options.method == "rtn" && (has_imatrix || calibrates)) {
     return refused("--method rtn: no importance counts there (--imatrix-in, --calibrate)", "method");
@@ -161,7 +165,7 @@ Result<std::string> fingerprint_of(const QuantizeVerbOptions& options, const Qua
   for (const compress::PlannedTensor& tensor : plan.tensors) {
     types += fmt::format("{}.{},", static_cast<int>(tensor.choice.type), static_cast<int>(tensor.method));
   }
-  return fmt::format("{} {} {:x} {}", source, importance, std::hash<std::string>{}(types), plan.recipe.name);
+  return fmt::format("{} {} {:x} {}{}", source, importance, std::hash<std::string>{}(types), plan.recipe.name, input.scaled ? " awq" : "");
 }
 
 // Reads the model over the text, and keeps what it was multiplied by.
@@ -182,6 +186,16 @@ Status calibrate(const QuantizeVerbOptions& options, const GlobalOptions& global
   input.imatrix->num_chunks = static_cast<std::uint32_t>(input.calibration.num_tokens / kCalibrationWindow);
   input.imatrix->chunk_tokens = kCalibrationWindow;
   if (!options.imatrix_out.empty()) return io::write_imatrix(*input.imatrix, options.imatrix_out);
+  return {};
+}
+
+// Folds scales of inputs into norms; from here on the source has them, and what is known of inputs.
+Status scale_inputs(ThreadPool& pool, ProgressReporter& progress, QuantizeInput& input) {
+  KVASIR_TRY(compress::InputScales scales, compress::choose_input_scales(input.source(), *input.calibration.statistics, pool));
+  progress.note(fmt::format("kvasir: {} norms have scales of inputs", scales.of_norms.size()));
+  input.calibration.statistics->divide_inputs(scales.of_matrices);
+  input.imatrix = input.calibration.statistics->imatrix();
+  input.scaled = compress::make_scaled_source(input.opened.source(), std::move(scales));
   return {};
 }
 
@@ -219,6 +233,7 @@ class QuantizeRun {
     const bool has_budget = bytes || options_.bits_per_weight > 0.0;
     if (types.expects_importance && (!options_.is_dry_run || has_budget)) {
       KVASIR_CHECKED(calibrate(options_, globals_, pool_, interruption_, progress_, input_));
+      if (options_.scales_inputs) KVASIR_CHECKED(scale_inputs(pool_, progress_, input_));
     }
     if (has_budget) {
       KVASIR_CHECKED(record_source());
@@ -324,6 +339,7 @@ void add_quantize(CLI::App& app, Context& context) {
   verb->add_option("--calibrate-tokens", options->calibration.num_tokens, "At most so many tokens of it (default: 65536, of its own 16384)")
       ->transform(whole_number(512, 1 << 24));
   verb->add_option("--imatrix-out", options->imatrix_out, "Keep the importance of inputs that was found in this file, for other runs and tools");
+  verb->add_flag("--awq", options->scales_inputs, "Fold scales of inputs into the norms before them, so that weights of large inputs lose less; LoRA adapters of the model no longer fit");
   verb->add_option("--keep", options->quantize.keep, "REGEX=TYPE: tensors whose names match have this type; again for more");
   verb->add_flag("--requantize", options->quantize.takes_quantized, "IN may be quantised already: its numbers count as exact");
   verb->add_flag("--strict", options->quantize.is_strict, "Types that do not fit rows are an error where others change the file by more than 2%");

@@ -78,6 +78,13 @@ void GramMatrix::add(std::span<const float> rows, ThreadPool& pool) {
   num_rows_ += count;
 }
 
+void GramMatrix::divide_columns(std::span<const float> scales) {
+  std::size_t at = 0;
+  for (std::int64_t i = 0; i < width_; ++i) {
+    for (std::int64_t j = i; j < width_; ++j) sums_[at++] /= double{scales[static_cast<std::size_t>(i)]} * scales[static_cast<std::size_t>(j)];
+  }
+}
+
 void GramMatrix::multiply(const std::vector<std::int16_t>& columns, const std::vector<double>& units, ThreadPool& pool) {
   const std::int64_t num_tiles = (width_ + kTile - 1) / kTile;
   pool.parallel_for(num_tiles, [&](std::int64_t task) {

@@ -26,6 +26,8 @@ class GramMatrix {
   std::int64_t num_rows() const { return num_rows_; }
   // `rows`: [n, width].
   void add(std::span<const float> rows, ThreadPool& pool);
+  // As if column i of all rows had been divided by scales[i].
+  void divide_columns(std::span<const float> scales);
   // The sum of products of columns i and j.
   double at(std::int64_t i, std::int64_t j) const { return sums_[static_cast<std::size_t>(i <= j ? place(i, j) : place(j, i))]; }
 

@@ -54,6 +54,15 @@ void InputStatistics::finish() {
   }
 }
 
+void InputStatistics::divide_inputs(const std::map<std::string, std::vector<float>, std::less<>>& scales) {
+  for (const auto& input : inputs_) {
+    const auto found = scales.find(input->tensors.front());
+    if (found == scales.end()) continue;
+    for (std::size_t i = 0; i < input->squares.size(); ++i) input->squares[i] /= double{found->second[i]} * found->second[i];
+    if (input->products != nullptr) input->products->divide_columns(found->second);
+  }
+}
+
 std::int32_t InputStatistics::input_of(std::string_view tensor) const {
   const auto found = by_tensor_.find(tensor);
   return found == by_tensor_.end() ? -1 : found->second;

@@ -35,6 +35,9 @@ class InputStatistics final : public backend::InputObserver {
   // After the last row.
   void finish();
 
+  // As if the inputs of these tensors had been divided by scales, one for each column. Tensors that share an input have the same.
+  void divide_inputs(const std::map<std::string, std::vector<float>, std::less<>>& scales);
+
   // Null where the tensor's input was not observed, or its products are not summed.
   const GramMatrix* products_of(std::string_view tensor) const;
   // Tensors with the same number share their input; -1: not observed.

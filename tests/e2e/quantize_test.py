@@ -42,6 +42,19 @@ class Quantize(CommandLineTest):
                 for flags in (["--threads", "1"], ["--threads", "2"], ["--isa", "avx2"])}
         self.assertEqual(1, len(sums))
 
+    # The model's norms stand beside others behind each sub-layer, and two of them feed inputs of which some are large.
+    def test_scales_in_norms_change_no_answer(self):
+        text, wide, made = self.file("text.txt", TEXT.encode()), self.folder / "wide.gguf", self.folder / "made.gguf"
+        self.quantize(QUANTIZED, wide, "--type", "F32", "--requantize", "--no-verify")
+        sums = {}
+        for kind in ("F32", "Q4_0"):
+            for flags in ([], ["--awq"]):
+                said = self.quantize(wide, made, "--type", kind, "--calibrate", text, *flags)
+                sums[kind, bool(flags)] = said["sha256"]
+                if kind == "F32":
+                    self.assertLess(said["verify"]["kl"], 1e-6)
+        self.assertEqual(4, len(set(sums.values())), sums)
+
     def test_experts_get_codes_by_importance(self):
         text = self.file("text.txt", TEXT.encode())
         said = self.quantize(MODELS / "qwen3moe-wide.gguf", self.folder / "out.gguf", "--type", "IQ4_NL", "--requantize", "--calibrate", text,
@@ -91,6 +104,7 @@ class Quantize(CommandLineTest):
         for args, says in [
             (["--type", "Q9"], "type: one of F32, F16"),
             (["--type", "Q4_0", "--keep", "ffn"], "keep: ffn: it must be REGEX=TYPE"),
+            (["--type", "Q4_0", "--awq"], "--awq: needs --calibrate"),
             (["--type", "Q4_0", "--method", "gptq"], "--method gptq: needs --calibrate"),
             (["--type", "Q4_0", "--method", "imatrix"], "--method imatrix: needs --imatrix-in"),
             (["--type", "Q4_0", "--method", "rtn", "--calibrate", "self"], "--method rtn"),
