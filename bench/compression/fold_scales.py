@@ -61,7 +61,8 @@ def main():
         if "o" in groups:  # a channel of a KV head is shared by its query heads
             values, output = tensors[part("attn_v")], tensors[part("attn_output")]
             shape = (kv_heads, heads // kv_heads, values.shape[0] // kv_heads)
-            inputs = np.sqrt((inputs_of(part("attn_output")).reshape(shape) ** 2).mean(axis=1))
+            of_heads = inputs_of(part("attn_output")).reshape(shape)
+            inputs = of_heads.max(axis=1) if args.against_weights else np.sqrt((of_heads ** 2).mean(axis=1))
             scales = scales_of(inputs, np.abs(output).max(axis=0).astype(np.float64).reshape(shape).max(axis=1))
             values[...] /= scales.reshape(-1)[:, None]
             output[...] *= np.repeat(scales[:, None, :], shape[1], axis=1).reshape(-1)[None, :]
