@@ -80,7 +80,7 @@ MAY_SEE = {
     "quality": {"base", "engine", "learn", "io/kv_calibration.h", "io/model_fingerprint.h", "kv/blocks/siphash.h", "text::ChatTemplate", "text::Tokenizer"},
     "eval": {"base", "engine", "grammar", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h", "io/model_fingerprint.h"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
-    "python": {"base", "engine", "text", "store"},
+    "python": {"base", "engine", "text", "store", "quant", "compress/tensor_encoder.h"},
     "cli": {"base", "engine", "grammar", "text", "quality", "eval", "search", "compress", "store", "journal", "server", "backend/observing",
             "backend/registry.h", "kernels::KernelTable", "io/gguf_entries.h",
             "io/draft_file.h", "io/imatrix_file.h", "io/kv_calibration.h", "io/key_components_file.h", "io/mmap_file.h", "io/model_fingerprint.h", "io/model_summary.h",

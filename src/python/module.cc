@@ -20,6 +20,7 @@
 #include "python/field.h"
 #include "python/pending.h"
 #include "python/python_error.h"
+#include "python/quant.h"
 #include "python/request_options.h"
 #include "python/session.h"
 #include "store/model_store.h"
@@ -287,5 +288,6 @@ NB_MODULE(_kvasir, module) {
   module.def("pull", pull, "name"_a.none(), "progress"_a.none());
   module.def("setting_names", setting_names);
   module.def("option_names", option_names);
+  bind_quant(module);
   module.attr("version") = KVASIR_VERSION;
 }
