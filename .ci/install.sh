@@ -2,7 +2,7 @@
 # Installs what CI needs beyond scripts/bootstrap.sh.
 #
 #   .ci/install.sh module   what a build has to find for its Python module: nanobind, with pytest and mypy
-#   .ci/install.sh tests    a browser, manual page readers, promtool and the clients of tests/clients
+#   .ci/install.sh tests    a browser, manual page readers, promtool, the clients of tests/clients, torch for tests/python/train
 #
 # Exit code: 0, or what apt-get or pip said.
 set -euo pipefail
@@ -38,6 +38,23 @@ promtool_alone() {
   rm -r "$package"
 }
 
+# Debian's own is 150 MB where the package index's brings gigabytes of libraries of GPUs; it is made for one Python and for
+# numpy 1.
+torch_for_tests() {
+  local python=build/python/venv/bin/python debian
+  debian=$(apt-cache depends python3-torch 2>/dev/null | sed -n 's/^  Depends: <python\(3\.[0-9]*\):any>$/\1/p')
+  if $python -c 'import torch' 2>/dev/null; then return 0; fi
+  if [ "$($python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" != "$debian" ]; then
+    build/python/venv/bin/pip install --quiet --disable-pip-version-check torch
+    return 0
+  fi
+  apt_install python3-torch libopenblas0-pthread
+  build/python/venv/bin/pip install --quiet --disable-pip-version-check 'numpy<2'
+  # Behind the environment's own packages.
+  echo /usr/lib/python3/dist-packages >"$($python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/debian.pth"
+  $python -c 'import torch'
+}
+
 case ${1:-} in
   module)
     # Debian's own python3 comes without venv and headers; another one brings both.
@@ -49,6 +66,7 @@ case ${1:-} in
   tests)
     apt_install chromium chromium-driver mandoc openssl pkg-config zsh
     promtool_alone
+    torch_for_tests
     tests/clients/install.sh page traces
     ;;
   *) echo "install.sh: module or tests" >&2; exit 2 ;;

@@ -1,4 +1,5 @@
-"""Tests the package as this build has it: run_package.py suite|types FOLDER, where FOLDER holds kvasir, or is "none"."""
+"""Tests the package as this build has it: run_package.py suite|train|types FOLDER, where FOLDER holds
+kvasir, or is "none"."""
 import importlib.util
 import os
 import pathlib
@@ -7,7 +8,8 @@ import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
-NEEDED = {"suite": "pytest", "types": "mypy"}
+NEEDED = {"suite": ["pytest", "numpy", "gguf"], "train": ["pytest", "numpy", "gguf", "torch"], "types": ["mypy", "numpy", "gguf"]}
+TESTED = {"suite": [str(TESTS), f"--ignore={TESTS / 'train'}"], "train": [str(TESTS / "train")]}
 
 
 def main() -> int:
@@ -15,13 +17,14 @@ def main() -> int:
     if folder == "none":
         print("skipped: this build has no Python module (cmake says why)")
         return SKIPPED
-    if importlib.util.find_spec(NEEDED[part]) is None:
-        print(f"skipped: {sys.executable} has no {NEEDED[part]} (tests/python/install.sh gets it)")
-        return SKIPPED
+    for name in NEEDED[part]:
+        if importlib.util.find_spec(name) is None:
+            print(f"skipped: {sys.executable} has no {name} (tests/python/install.sh gets it)")
+            return SKIPPED
     if part == "types":
         return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull], cwd=TESTS.parents[1],
                               check=False).returncode
-    return subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(TESTS)],
+    return subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *TESTED[part]],
                           env={**os.environ, "PYTHONPATH": folder}, check=False).returncode
 
 

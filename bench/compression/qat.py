@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Block-wise QAT of a model beside nearest codes: one type, KL to the source from files whose weights alone count.
+
+    qat.py SOURCE --type Q4_0 --text TEXT --work FOLDER --out FILE.json [--windows 512 --length 128 --steps 100 --batch 8]
+
+SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. The model trains on text that it writes itself,
+never on --text. FOLDER keeps checkpoints: the same command goes on where it was stopped. Needs the package kvasir with its
+extra `train`, and the programs kvasir and kvasir_divergence (-DKVASIR_BENCH=ON). Exit codes: 0; 1 when a program fails
+or when quantising changed a code.
+"""
+import argparse
+import dataclasses
+import json
+import pathlib
+import subprocess
+import time
+
+import numpy as np
+import torch
+
+import kvasir
+from kvasir import train
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KVASIR, DIVERGENCE = ROOT / "build/release/bin/kvasir", ROOT / "build/release/bin/kvasir_divergence"
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"qat: {' '.join(map(str, command))}: {done.stderr[-800:]}")
+    return done.stdout
+
+
+def quantize(source, out, kind, *flags):
+    run(KVASIR, "quantize", source, out, "--type", kind, "--no-verify", *flags)
+    return out
+
+
+def own_text(source, work, args):
+    """Windows that the model wrote, kept for the runs that follow."""
+    path = work / f"own-{args.windows}x{args.length}-{args.seed}.npy"
+    if not path.exists():
+        with kvasir.LLM(source, threads=args.threads, max_num_seqs=32, ctx=1024) as llm:
+            np.save(path, train.own_windows(llm, args.windows, args.length, args.seed).numpy())
+    return torch.from_numpy(np.load(path))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source")
+    for name in ("--type", "--text", "--work", "--out"):
+        parser.add_argument(name, required=True)
+    for name, default in {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--rate", type=float, default=3e-4)
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    work = pathlib.Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    windows = own_text(args.source, work, args)
+    model = train.load(args.source)
+    options = train.BlockQatOptions(type=args.type, steps=args.steps, batch_size=args.batch, learning_rate=args.rate, seed=args.seed)
+
+    def progress(block, step, loss):
+        if (step + 1) % 20 == 0:
+            print(f"{time.monotonic() - begin:7.0f} s  block {block}  step {step + 1}  loss {loss:.6f}", flush=True)
+
+    blocks = train.train_blocks(model, windows, options, checkpoint=work / "checkpoint", progress=progress)
+    seconds = time.monotonic() - begin
+    train.export(model, work / "folder")
+    trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn")
+    differing, compared = train.differing_codes(model, trained)
+    files = {"qat": quantize(trained, work / "qat.f32.gguf", "F32", "--requantize")}
+    source = quantize(args.source, work / "source.f32.gguf", "F32", "--requantize")
+    nearest = quantize(source, work / "rtn.gguf", args.type, "--method", "rtn")
+    files["rtn"] = quantize(nearest, work / "rtn.f32.gguf", "F32", "--requantize")
+    found = run(DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
+    rows = [{"method": method, **json.loads(line)} for method, line in zip(files, found)]
+    report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
+              "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,
+              "bytes_of_rtn": nearest.stat().st_size, "seconds": round(seconds), "differing_codes": differing,
+              "compared_codes": compared, "rows": rows, "blocks": [dataclasses.asdict(block) for block in blocks]}
+    for path in ("source", "text", "work", "out"):
+        report["options"].pop(path)
+    pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps({key: report[key] for key in ("rows", "seconds", "differing_codes", "compared_codes")}))
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

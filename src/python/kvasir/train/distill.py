@@ -1,0 +1,124 @@
+"""A small model learns, at each place of a text, what a larger one would say next."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+import torch
+
+from ..errors import usage_error
+from .block_qat import schedule
+from .checkpoint import Checkpoint, fingerprint_of
+from .data import batch_of
+from .fake_quant import Linear
+from .llama import Llama, LlamaConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class DistillOptions:
+    """A step sees `batch_size` windows. `save_every`: steps between checkpoints."""
+
+    steps: int = 1000
+    batch_size: int = 8
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    seed: int = 0
+    save_every: int = 100
+
+
+#: Gets the step and its loss, after each.
+Progress = Callable[[int, float], object]
+
+
+def student_of(teacher: Llama, *, hidden_size: int = 256, num_hidden_layers: int = 7, intermediate_size: int = 704,
+               num_attention_heads: int = 4, num_key_value_heads: int = 2, seed: int = 0) -> Llama:
+    """An untrained model of the teacher's vocabulary and texts: tied, its embeddings the teacher's along the directions
+    that these differ in most. UsageError: heads that do not divide the width, or a width above the teacher's."""
+    heads, most = num_attention_heads, teacher.config.hidden_size
+    if not 0 < hidden_size <= most:
+        raise usage_error(f"hidden_size: must be 1 to {most}, the teacher's, got {hidden_size}", "hidden_size")
+    if hidden_size % heads != 0 or heads % num_key_value_heads != 0:
+        raise usage_error(f"num_attention_heads: must divide {hidden_size} and be a multiple of {num_key_value_heads}, got {heads}",
+                          "num_attention_heads")
+    config = dataclasses.replace(
+        teacher.config, hidden_size=hidden_size, num_hidden_layers=num_hidden_layers, intermediate_size=intermediate_size,
+        num_attention_heads=heads, num_key_value_heads=num_key_value_heads, head_dim=hidden_size // heads,
+        tie_word_embeddings=True)
+    assert isinstance(config, LlamaConfig)
+    student = Llama(config, teacher.texts)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in student.named_parameters():
+            if parameter.ndim == 2 and "embed_tokens" not in name:
+                # Outputs that are added to the stream are smaller the more of them there are.
+                shrinks = "o_proj" in name or "down_proj" in name
+                spread = parameter.shape[1] ** -0.5 * ((2 * num_hidden_layers) ** -0.5 if shrinks else 1.0)
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+        student.model.embed_tokens.weight.copy_(_projected(teacher.model.embed_tokens.weight, hidden_size))
+    return student
+
+
+def _projected(embeddings: torch.Tensor, size: int) -> torch.Tensor:
+    """Onto the principal directions, scaled so that a token has a mean square of 0.02^2."""
+    products = embeddings.double().T @ embeddings.double()
+    directions = torch.linalg.eigh(products).eigenvectors[:, -size:].flip(1)
+    projected = embeddings.double() @ directions
+    return (projected * (0.02 / projected.pow(2).mean().sqrt())).float()
+
+
+class Distiller:
+    """Trains `student` on `windows` [count, length] by the distance (KL) of its next-token probabilities from the teacher's.
+
+    `checkpoint`: a folder; a run with the same arguments goes on where a stopped one was, and ends in the same bits on the
+    same machine with the same number of threads. Matrices of the student with a type (set_types) are trained rounded."""
+
+    def __init__(self, teacher: Llama, student: Llama, windows: torch.Tensor, options: DistillOptions = DistillOptions(), *,
+                 checkpoint: str | os.PathLike[str] | None = None) -> None:
+        if teacher.texts.get("tokenizer.json") != student.texts.get("tokenizer.json"):
+            raise usage_error("student: must have the teacher's tokenizer, got another", "student")
+        if teacher.config.vocab_size != student.config.vocab_size:
+            raise usage_error(f"student: must have {teacher.config.vocab_size} tokens, got {student.config.vocab_size}", "student")
+        self._teacher, self._student = teacher.requires_grad_(False), student.requires_grad_(True)
+        self._windows, self._options = windows, options
+        self._optimizer = torch.optim.AdamW(student.parameters(), lr=options.learning_rate, betas=(0.9, 0.95),
+                                            weight_decay=options.weight_decay)
+        types = [(name, part.file_type) for name, part in student.named_modules() if isinstance(part, Linear)]
+        self._checkpoint = Checkpoint(checkpoint, fingerprint_of(teacher, student, windows, options, types))
+        self.losses: list[float] = []  #: of each step so far
+        begun = self._checkpoint.load("distill")
+        if begun is not None:
+            student.load_state_dict(begun["student"])
+            self._optimizer.load_state_dict(begun["optimizer"])
+            self.losses = begun["losses"]
+
+    def run(self, progress: Progress | None = None) -> list[float]:
+        """Goes on to the last step and returns the loss of each."""
+        for step in range(len(self.losses), self._options.steps):
+            self.losses.append(self._step(step))
+            if (step + 1) % self._options.save_every == 0 or step + 1 == self._options.steps:
+                self._checkpoint.save("distill", {"student": self._student.state_dict(), "losses": self.losses,
+                                                  "optimizer": self._optimizer.state_dict()})
+            if progress is not None:
+                progress(step, self.losses[-1])
+        return self.losses
+
+    def _step(self, step: int) -> float:
+        options = self._options
+        windows = self._windows[batch_of(len(self._windows), options.batch_size, options.seed, step)]
+        for group in self._optimizer.param_groups:
+            group["lr"] = options.learning_rate * schedule(step, options.steps)
+        with torch.no_grad():
+            told = self._teacher(windows).log_softmax(-1)
+        loss = divergence(told, self._student(windows))
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._student.parameters(), 1.0)
+        self._optimizer.step()
+        return float(loss.detach())
+
+
+def divergence(teacher_logprobs: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """KL a token, in nats, of [windows, length, vocab_size]."""
+    return torch.nn.functional.kl_div(logits.log_softmax(-1).flatten(0, 1), teacher_logprobs.flatten(0, 1),
+                                      reduction="batchmean", log_target=True)
