@@ -28,6 +28,7 @@
 #include "cli/verb.h"
 #include "compress/folder_entries.h"
 #include "compress/input_scales.h"
+#include "compress/neighbour_rows.h"
 #include "compress/quantize_forecast.h"
 #include "compress/quantize_plan.h"
 #include "compress/quantizer.h"
@@ -69,12 +70,15 @@ Result<std::optional<std::int64_t>> chosen_bytes(const QuantizeVerbOptions& opti
 struct QuantizeInput {
   std::string path;
   OpenedModel opened;
+  std::unique_ptr<io::WeightSource> turned;  // of a folder whose rows stand otherwise than in GGUF
   std::vector<io::GgufEntry> entries;
   std::optional<io::Imatrix> imatrix;
   CalibrationRun calibration;  // empty without --calibrate
   std::unique_ptr<io::WeightSource> scaled;  // with scales of inputs in its norms; null without
 
-  const io::WeightSource& source() const { return scaled ? *scaled : opened.source(); }
+  // The source's own numbers, as they stand in GGUF files.
+  const io::WeightSource& unscaled() const { return turned != nullptr ? *turned : opened.source(); }
+  const io::WeightSource& source() const { return scaled != nullptr ? *scaled : unscaled(); }
   compress::Calibration known() const {
     return {.imatrix = imatrix ? &*imatrix : nullptr, .statistics = calibration.statistics.get()};
   }
@@ -113,6 +117,7 @@ Result<QuantizeInput> open_input(const QuantizeVerbOptions& options, const Globa
   KVASIR_CHECKED(check_out(input.path, options.out));
   KVASIR_TRY(input.opened, open_model(input.path));
   if (input.opened.is_folder()) {
+    KVASIR_TRY(input.turned, compress::with_neighbour_rows(input.opened.source()));
     KVASIR_TRY(const auto tokenizer, input.opened.load_tokenizer());
     KVASIR_TRY(input.entries, compress::folder_entries(input.source(), tokenizer.get(), input.opened.tokenizer_json()));
   } else {
@@ -195,7 +200,7 @@ Status scale_inputs(ThreadPool& pool, ProgressReporter& progress, QuantizeInput&
   progress.note(fmt::format("kvasir: {} norms have scales of inputs", scales.of_norms.size()));
   input.calibration.statistics->divide_inputs(scales.of_matrices);
   input.imatrix = input.calibration.statistics->imatrix();
-  input.scaled = compress::make_scaled_source(input.opened.source(), std::move(scales));
+  input.scaled = compress::make_scaled_source(input.unscaled(), std::move(scales));
   return {};
 }
 

@@ -5,6 +5,7 @@ import json
 import pathlib
 import shutil
 
+import gguf
 import pytest
 import torch
 
@@ -35,6 +36,9 @@ def test_the_commands_file_comes_back_with_its_texts(tmp_path: pathlib.Path) -> 
     train.export(model, tmp_path / "folder")
     path = quantize(tmp_path / "folder", tmp_path / "out.gguf", "F32")
     assert same_bits(train.load(path), model)
+    made, original = (gguf.GGUFReader(each) for each in (path, LLAMA))
+    for one, other in zip(*(sorted(each.tensors, key=lambda tensor: str(tensor.name)) for each in (made, original)), strict=True):
+        assert one.name == other.name and (one.data == other.data).all()
     text = "Two, 2 and 22 it's\n\n done"
     with kvasir.LLM(str(LLAMA), threads=1) as first, kvasir.LLM(str(path), threads=1) as second:
         assert first.tokenize(text) == second.tokenize(text)
