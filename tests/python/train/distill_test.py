@@ -66,6 +66,20 @@ def test_neurons_that_others_replace_are_removed_first() -> None:
     assert torch.allclose(inputs[:, kept] @ direct, inputs[:, kept] @ fitted.T, atol=0.1)
 
 
+def test_removals_are_those_of_the_inverse_of_what_is_left() -> None:
+    generator = torch.Generator().manual_seed(6)
+    inputs = torch.randn(900, 96, generator=generator, dtype=torch.float64) @ torch.randn(96, 96, generator=generator, dtype=torch.float64)
+    down = torch.randn(8, 96, generator=generator, dtype=torch.float64)
+    products = inputs.T @ inputs
+    left = list(range(96))
+    damped = products + torch.eye(96, dtype=torch.float64) * float(products.diagonal().mean()) * 0.01
+    for _ in range(70):
+        columns = compensated(down, products, torch.tensor(left))
+        losses = columns.pow(2).sum(0) / torch.linalg.inv(damped[left][:, left]).diagonal()
+        left.pop(int(losses.argmin()))
+    assert kept_neurons(down, products, 26).tolist() == left
+
+
 def test_a_pruned_model_is_a_smaller_file_and_recovers(tmp_path: pathlib.Path) -> None:
     model = fresh_model()
     pruned, results = train.prune_neurons(model, windows(), 32)

@@ -86,17 +86,24 @@ def _damped(products: torch.Tensor) -> torch.Tensor:
 def kept_neurons(down: torch.Tensor, products: torch.Tensor, count: int) -> torch.Tensor:
     """The indices of `count` neurons, ascending. A neuron's loss is its column's square over its diagonal element of the
     products' inverse; the inverse follows each removal."""
-    inverse = torch.linalg.inv(_damped(products))
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(_damped(products)))
     columns = down.clone()
+    diagonal = inverse.diagonal().clone()
     open_ones = torch.ones(down.shape[1], dtype=torch.bool)
+    # What removals since the last update take off the inverse: its rows are only made where they are needed.
+    taken = torch.zeros(down.shape[1], 0, dtype=torch.float64)
     for _ in range(down.shape[1] - count):
-        losses = columns.pow(2).sum(0) / inverse.diagonal().clamp_min(1e-300)
+        losses = columns.pow(2).sum(0) / diagonal.clamp_min(1e-300)
         losses[~open_ones] = torch.inf
         worst = int(losses.argmin())
-        row = inverse[worst].clone()
+        row = inverse[worst] - taken @ taken[worst]
         columns -= torch.outer(columns[:, worst] / row[worst], row)
-        inverse -= torch.outer(row, row) / row[worst]
+        taken = torch.cat([taken, (row / row[worst].sqrt())[:, None]], dim=1)
+        diagonal -= taken[:, -1].pow(2)
         open_ones[worst] = False
+        if taken.shape[1] == STEP:
+            inverse -= taken @ taken.T
+            taken = taken[:, :0]
     return open_ones.nonzero().flatten()
 
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""FFN neurons removed from each block, and recovery: perplexity beside the source's, size and speed of decoding.
+
+    prune.py SOURCE --text TEXT --work FOLDER --out FILE.json [--neurons 1280 --windows 400 --length 128 --steps 60]
+
+SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. Columns of down_proj are fitted by least squares to
+what was removed; blocks are then trained, one after the other, on text that the model writes itself. FOLDER keeps
+checkpoints. Speed is that of both models in --speed-type, alternately. Exit codes: 0; 1 when a program fails.
+"""
+import argparse
+import dataclasses
+import json
+import pathlib
+import time
+
+import torch
+
+import qat
+from kvasir import train
+
+
+def decode_speeds(files, repeats):
+    """Tokens a second of each file, the best of several runs that alternate."""
+    best = dict.fromkeys(files, 0.0)
+    for _ in range(repeats):
+        for name, path in files.items():
+            said = json.loads(qat.run(qat.KVASIR, "bench", path, "--json", "--prompt", 0, "--gen", 64, "--repeat", 1, "--threads", 2))
+            best[name] = max(best[name], said["results"][0]["tokens_per_s"]["max"])
+    return best
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source")
+    for name in ("--text", "--work", "--out"):
+        parser.add_argument(name, required=True)
+    for name, default in {"neurons": 1280, "windows": 400, "length": 128, "steps": 60, "batch": 4, "seed": 1, "threads": 2,
+                          "scored": 12}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--rate", type=float, default=3e-4)
+    parser.add_argument("--speed-type", default="Q4_1")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    work = pathlib.Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    windows = qat.own_text(args.source, work, args)
+    teacher = train.load(args.source)
+    pruned, blocks = train.prune_neurons(
+        teacher, windows, args.neurons,
+        progress=lambda block: print(f"{time.monotonic() - begin:7.0f} s  block {block.block}  error {block.error:.5f}"
+                                     f"  uncompensated {block.uncompensated:.5f}", flush=True))
+    pruning_seconds = time.monotonic() - begin
+    source = qat.quantize(args.source, work / "source.f32.gguf", "F32", "--requantize")
+    files = {}
+
+    def exported(name, model):
+        train.export(model, work / name)
+        files[name] = qat.quantize(work / name, work / f"{name}.gguf", "F32")
+
+    exported("pruned", pruned)
+    options = train.BlockQatOptions(type="", steps=args.steps, batch_size=args.batch, learning_rate=args.rate, seed=args.seed)
+    recovered = train.train_blocks(pruned, windows, options, teacher=teacher, checkpoint=work / "checkpoint",
+                                   progress=lambda block, step, loss: print(f"{time.monotonic() - begin:7.0f} s  block {block}  loss {loss:.6f}", flush=True)
+                                   if step + 1 == args.steps else None)
+    exported("recovered", pruned)
+    found = qat.run(qat.DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
+    rows = [{"method": name, **json.loads(line)} for name, line in zip(files, found)]
+    fast = {name: qat.quantize(path, work / f"{name}.fast.gguf", args.speed_type)
+            for name, path in {"source": source, "recovered": files["recovered"]}.items()}
+    report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
+              "neurons": args.neurons, "of": teacher.config.intermediate_size, "options": dataclasses.asdict(options),
+              "tokens": windows.numel(), "pruning_seconds": round(pruning_seconds), "seconds": round(time.monotonic() - begin),
+              "rows": rows, "bytes": {name: path.stat().st_size for name, path in fast.items()},
+              "decode_tokens_per_second": decode_speeds(fast, 5), "speed_type": args.speed_type,
+              "blocks": [{"block": block.block, "error": block.error, "uncompensated": block.uncompensated,
+                          "before": after.before, "after": after.after} for block, after in zip(blocks, recovered)]}
+    pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps({key: report[key] for key in ("rows", "bytes", "decode_tokens_per_second", "seconds")}))
+
+
+if __name__ == "__main__":
+    main()
