@@ -19,7 +19,7 @@ def main() -> int:
         return SKIPPED
     for name in NEEDED[part]:
         if importlib.util.find_spec(name) is None:
-            print(f"skipped: {sys.executable} has no {name} (tests/python/install.sh gets it)")
+            print(f"skipped: {sys.executable} has no {name} (tests/python/install.sh gets it, torch .ci/install.sh tests)")
             return SKIPPED
     if part == "types":
         return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull], cwd=TESTS.parents[1],
