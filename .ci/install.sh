@@ -38,8 +38,8 @@ promtool_alone() {
   rm -r "$package"
 }
 
-# Debian's own is 150 MB where the package index's brings gigabytes of libraries of GPUs; it is made for one Python and for
-# numpy 1.
+# Debian's own is 150 MB where the package index's brings gigabytes of libraries of GPUs. It is made for one Python, and
+# Debian 12's for numpy 1.
 torch_for_tests() {
   local python=build/python/venv/bin/python debian
   debian=$(apt-cache depends python3-torch 2>/dev/null | sed -n 's/^  Depends: <python\(3\.[0-9]*\):any>$/\1/p')
@@ -49,7 +49,7 @@ torch_for_tests() {
     return 0
   fi
   apt_install python3-torch libopenblas0-pthread
-  build/python/venv/bin/pip install --quiet --disable-pip-version-check 'numpy<2'
+  [ "$debian" != 3.11 ] || build/python/venv/bin/pip install --quiet --disable-pip-version-check 'numpy<2'
   # Behind the environment's own packages.
   echo /usr/lib/python3/dist-packages >"$($python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/debian.pth"
   $python -c 'import torch'
