@@ -58,7 +58,7 @@ std::uint8_t PricedLadder::rung_of(KvFormat format) const {
 bool PricedLadder::formats_would_do() const {
   const Rung* least = &rungs_.front();
   for (const Rung& rung : rungs_) {
-    if (rung.cost <= kTolerableLoss * cost_of_drop_) least = &rung;
+    if (rung.cost <= kTolerableLoss * cost_of_drop_ && !has_key_components(rung.format)) least = &rung;
   }
   const std::int64_t of_others = (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
   return bytes_of_full_blocks(rungs_, *least, view_.num_full_blocks) + of_others <= allowed_bytes_;
