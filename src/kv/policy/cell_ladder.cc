@@ -108,7 +108,7 @@ const Rung& CellLadder::coarsest() const { return rungs_[rungs_.size() - 2]; }
 
 // Full blocks in the rung's format, the others as they are.
 std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
-  return bytes_of_full_blocks(rungs_, rung, view_.num_full_blocks) +
+  return view_.num_full_blocks * rung.bytes +
          (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
 }
 
@@ -142,7 +142,7 @@ void CellLadder::raise_to_floor() {
 
 void CellLadder::propose(std::size_t block) {
   const std::size_t rung = rung_of_[block];
-  if (rung + 1 == rungs_.size() || !suits(rungs_[rung + 1].format, static_cast<std::int32_t>(block))) return;
+  if (rung + 1 == rungs_.size()) return;
   const Rung &from = rungs_[rung], &to = rungs_[rung + 1];
   steps_.push_back({worth(block) * loss_per_byte(from, to), block});
 }

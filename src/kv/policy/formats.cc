@@ -21,24 +21,18 @@ bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
 
 }  // namespace
 
-std::vector<KvFormat> coarser_formats(const PolicyView& view) {
+std::vector<KvFormat> coarser_formats(const PolicyView& view, bool with_components) {
   std::vector<KvFormat> formats;
   for (KvFormat format : kCoarser) {
+    if (has_key_components(format) && !with_components) continue;
     if (view.costs[format] >= 0.0f && view.can_have(format)) formats.push_back(format);
   }
   return formats;
 }
 
-std::int64_t bytes_of_full_blocks(std::span<const Rung> rungs, const Rung& rung, std::int32_t num_full_blocks) {
-  const std::int32_t num_first = std::min(kNumSinkBlocks, num_full_blocks);
-  const Rung* of_first = &rung;
-  while (of_first != rungs.data() && !suits(of_first->format, 0)) --of_first;
-  return num_first * of_first->bytes + (num_full_blocks - num_first) * rung.bytes;
-}
-
-std::vector<Rung> ladder_of(const PolicyView& view) {
+std::vector<Rung> ladder_of(const PolicyView& view, bool with_components) {
   std::vector<Rung> candidates;
-  for (const KvFormat format : coarser_formats(view)) {
+  for (const KvFormat format : coarser_formats(view, with_components)) {
     candidates.push_back({format, view.bytes(format), view.costs[format]});
   }
   candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});

@@ -1,7 +1,6 @@
 // The formats that a model's cells may become coarser to.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "kv/policy/policy.h"
@@ -9,8 +8,8 @@
 namespace kvasir::kv {
 
 // Finest first, without those that the model shall not use or its head size does not allow, and without
-// kGone.
-std::vector<KvFormat> coarser_formats(const PolicyView& view);
+// kGone. Formats with keys in components, which the first block cannot have, are there where the policy knows that.
+std::vector<KvFormat> coarser_formats(const PolicyView& view, bool with_components = false);
 
 // A format with what it takes and what it loses.
 struct Rung {
@@ -27,11 +26,8 @@ inline float loss_per_byte(const Rung& from, const Rung& to) {
 // Whether a block may have the format: not a sequence's first, where its keys are in components.
 inline bool suits(KvFormat format, std::int32_t block) { return !has_key_components(format) || block >= kNumSinkBlocks; }
 
-// What full blocks take with all in `rung`, one of `rungs`, or the last one before it that suits them.
-std::int64_t bytes_of_full_blocks(std::span<const Rung> rungs, const Rung& rung, std::int32_t num_full_blocks);
-
 // From what new cells are to kGone, each rung losing more per byte that it saves than the one before: no other
 // format is the best choice at any price (the lower convex hull of cost over bytes).
-std::vector<Rung> ladder_of(const PolicyView& view);
+std::vector<Rung> ladder_of(const PolicyView& view, bool with_components = false);
 
 }  // namespace kvasir::kv

@@ -27,8 +27,13 @@ PricedLadder::PricedLadder(const PolicyView& view)
       allowed_bytes_(view.allowed_bytes()),
       blocks_(static_cast<std::size_t>(view.num_full_blocks) * static_cast<std::size_t>(view.num_cells())),
       heads_(static_cast<std::size_t>(view.num_cells())) {
-  std::erase_if(rungs_, [](const Rung& rung) { return rung.format == KvFormat::kGone; });
+  const auto is_drop = [](const Rung& rung) { return rung.format == KvFormat::kGone; };
+  std::erase_if(rungs_, is_drop);
   may_drop_ = !formats_would_do();
+  if (may_drop_) {
+    rungs_ = ladder_of(view, true);
+    std::erase_if(rungs_, is_drop);
+  }
   least_bytes_ = std::min(view.num_blocks() * view.bytes(KvFormat::kF16) / kLeastPart, allowed_bytes_ / 2);
   for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
     measure_head(cell);
@@ -56,12 +61,12 @@ std::uint8_t PricedLadder::rung_of(KvFormat format) const {
 
 // Whether the budget is kept with all full blocks in a format that loses little beside a drop.
 bool PricedLadder::formats_would_do() const {
-  const Rung* least = &rungs_.front();
+  std::int64_t least = rungs_.front().bytes;
   for (const Rung& rung : rungs_) {
-    if (rung.cost <= kTolerableLoss * cost_of_drop_ && !has_key_components(rung.format)) least = &rung;
+    if (rung.cost <= kTolerableLoss * cost_of_drop_) least = rung.bytes;
   }
   const std::int64_t of_others = (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
-  return bytes_of_full_blocks(rungs_, *least, view_.num_full_blocks) + of_others <= allowed_bytes_;
+  return view_.num_full_blocks * least + of_others <= allowed_bytes_;
 }
 
 void PricedLadder::add_cell(const BlockForecast& forecast) {

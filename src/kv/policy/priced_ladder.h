@@ -7,7 +7,8 @@
 //
 // A forecast only orders steps. What it cannot do, whatever it says:
 // - The first block, those that 64 queries have not seen and those with massive values are not dropped.
-// - Nothing is dropped as long as a format with a tolerable loss would do for all.
+// - Nothing is dropped as long as a format with a tolerable loss would do for all. Formats with keys in components are for
+//   budgets that drop, and the first block has none of them.
 // - No head is left with less than 5% of its bytes in f16, or half of the budget where that is less.
 // - No head loses more than half of its blocks before the others have lost theirs.
 // - Dropped blocks had no more than KvPolicySettings::max_lost_share of a head's attention.
