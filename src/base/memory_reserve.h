@@ -18,7 +18,7 @@ class MemoryReserve {
  public:
   static constexpr std::size_t kPieceBytes = 512 << 10, kNumPieces = 16;
 
-  explicit MemoryReserve(std::chrono::milliseconds patience = std::chrono::seconds(15));
+  explicit MemoryReserve(std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~MemoryReserve();
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
