@@ -6,7 +6,6 @@
 TEACHER is a GGUF file of the Llama architecture. Text is what it writes itself; the last --held-out windows are only scored.
 FOLDER keeps the checkpoint: the same command goes on where it was stopped. Exit codes: 0; 1 when a program fails.
 """
-import argparse
 import dataclasses
 import json
 import pathlib
@@ -33,21 +32,13 @@ def distance(teacher, student, windows):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source")
-    for name in ("--work", "--out"):
-        parser.add_argument(name, required=True)
-    for name, default in {"steps": 60, "windows": 400, "length": 128, "batch": 4, "held-out": 16, "seed": 1, "threads": 2}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rate", type=float, default=2e-3)
-    return parser.parse_args()
+    numbers = {"steps": 60, "windows": 400, "length": 128, "batch": 4, "held-out": 16, "seed": 1, "threads": 2}
+    return qat.parser_of(__doc__.splitlines()[0], ("--work", "--out"), numbers, 2e-3).parse_args()
 
 
 def main():
     args = arguments()
-    torch.set_num_threads(args.threads)
-    work = pathlib.Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
+    work = qat.begin_work(args)
     windows = qat.own_text(args.source, work, args)
     held_out, windows = windows[-args.held_out:], windows[:-args.held_out]
     teacher = train.load(args.source)

@@ -7,13 +7,11 @@ SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. Col
 what was removed; blocks are then trained, one after the other, on text that the model writes itself. FOLDER keeps
 checkpoints. Speed is that of both models in --speed-type, alternately. Exit codes: 0; 1 when a program fails.
 """
-import argparse
 import dataclasses
 import json
 import pathlib
 import time
 
-import torch
 
 import qat
 from kvasir import train
@@ -30,23 +28,15 @@ def decode_speeds(files, repeats):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source")
-    for name in ("--text", "--work", "--out"):
-        parser.add_argument(name, required=True)
-    for name, default in {"neurons": 1280, "windows": 400, "length": 128, "steps": 60, "batch": 4, "seed": 1, "threads": 2,
-                          "scored": 12}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rate", type=float, default=3e-4)
+    numbers = {"neurons": 1280, "windows": 400, "length": 128, "steps": 60, "batch": 4, "seed": 1, "threads": 2, "scored": 12}
+    parser = qat.parser_of(__doc__.splitlines()[0], ("--text", "--work", "--out"), numbers, 3e-4)
     parser.add_argument("--speed-type", default="Q4_1")
     return parser.parse_args()
 
 
 def main():
     args = arguments()
-    torch.set_num_threads(args.threads)
-    work = pathlib.Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
+    work = qat.begin_work(args)
     begin = time.monotonic()
     windows = qat.own_text(args.source, work, args)
     teacher = train.load(args.source)

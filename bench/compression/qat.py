@@ -46,22 +46,34 @@ def own_text(source, work, args):
     return torch.from_numpy(np.load(path))
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(description, required, numbers, rate):
+    """The arguments of the scripts that train: SOURCE, paths that are required, whole numbers with defaults, the rate."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("source")
-    for name in ("--type", "--text", "--work", "--out"):
+    for name in required:
         parser.add_argument(name, required=True)
-    for name, default in {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12}.items():
+    for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rate", type=float, default=3e-4)
-    return parser.parse_args()
+    parser.add_argument("--rate", type=float, default=rate)
+    return parser
+
+
+def begin_work(args):
+    """The folder of --work, made; torch has --threads."""
+    torch.set_num_threads(args.threads)
+    work = pathlib.Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    return work
+
+
+def arguments():
+    numbers = {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12}
+    return parser_of(__doc__.splitlines()[0], ("--type", "--text", "--work", "--out"), numbers, 3e-4).parse_args()
 
 
 def main():
     args = arguments()
-    torch.set_num_threads(args.threads)
-    work = pathlib.Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
+    work = begin_work(args)
     begin = time.monotonic()
     windows = own_text(args.source, work, args)
     model = train.load(args.source)

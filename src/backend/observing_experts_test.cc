@@ -1,4 +1,4 @@
-// What an observer is shown of the inputs of experts' second matrices, against the definition of a gated layer.
+// An observer sees the inputs of experts' second matrices as the definition of a gated layer has them.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -13,7 +13,7 @@
 
 namespace kvasir::compress {
 
-// What rounding the rows of a matrix with these inputs needs, made once for all matrices that share them. H is the mean of
+// The numbers that rounding a matrix with these inputs needs, made once for all matrices that share them. H is the mean of
 // products of inputs, damped: H = F D F^T with F upper triangular, its diagonal 1, and D diagonal. So the loss of errors e is
 // the sum over columns c of D[c] (e[c] + the sum over k < c of e[k] F[k][c])^2, and column c corrects those before it best
 // when it rounds its number plus that sum. These are the paper's codes; no inverse is needed (Chee et al. 2023).

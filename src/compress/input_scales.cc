@@ -20,7 +20,7 @@ constexpr std::int64_t kRowsOfSample = 64;
 constexpr double kLeastGain = 0.03;
 constexpr double kPowers[] = {0.0, 0.25, 0.5, 0.75};
 
-// What a norm of a layer feeds, and tensors beside which it feeds more than that.
+// The matrices that a norm of a layer feeds, and tensors beside which it feeds more than these.
 struct FoldGroup {
   std::string_view norm;
   std::array<std::string_view, 3> matrices;
@@ -55,7 +55,7 @@ FoundGroup find_group(const io::WeightSource& source, std::int64_t layer, const 
   return found;
 }
 
-// Of eight bits, so that the last bits of powers, in which machines differ, do not show.
+// Rounds to eight bits: the last bits of powers, in which machines differ, do not show.
 float rounded_scale(double scale) {
   int exponent = 0;
   const double fraction = std::frexp(scale, &exponent);
@@ -96,7 +96,7 @@ Result<RowSample> sample_of(const io::WeightSource& source, const TensorView& ma
   return sample;
 }
 
-// What rounding the scaled rows costs.
+// The loss of rounding the scaled rows.
 double loss_with(const RowSample& sample, std::span<const float> mean_squares, const std::vector<float>& scales) {
   const std::int64_t width = std::ssize(scales);
   std::vector<float> rows(sample.rows), importance;

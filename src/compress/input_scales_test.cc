@@ -46,7 +46,7 @@ class LayerSource final : public io::WeightSource {
   std::vector<TensorView> tensors_;
 };
 
-// What the attention of the layer reads: column 5 is thirty times as large.
+// Inputs of the layer's attention: column 5 is thirty times as large.
 std::vector<float> inputs() {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;

@@ -10,7 +10,7 @@ namespace kvasir::compress {
 inline constexpr std::int64_t kRowLanes = 16;
 inline constexpr std::int64_t kColumnsOfBlock = 32;  // whose errors reach those behind them together
 
-// What numbers are rounded to. Pointers into [columns, kRowLanes], and of `scales` and `offsets` one for each column.
+// The grid that numbers are rounded to. Pointers into [columns, kRowLanes], and of `scales` and `offsets` one for each column.
 struct RowRounding {
   std::span<const float> levels;  // ascending
   bool is_uniform = false;        // each is 1 above the one before it

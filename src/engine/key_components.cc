@@ -14,12 +14,6 @@
 namespace kvasir {
 namespace {
 
-std::int32_t num_heads_of(const kv::KvCacheConfig& kv) {
-  std::int32_t count = 0;
-  for (const kv::LayerGroup& group : kv.groups) count += group.is_full() ? group.cells_per_block : 0;
-  return count;
-}
-
 std::unexpected<Error> bad_keys(const std::string& path, const std::string& what) {
   return make_error(ErrorKind::kBadFile, fmt::format("{}: {}; kvasir calibrate-kv writes it anew", printable_line(path), what));
 }
@@ -38,9 +32,9 @@ Status apply_key_components(const std::string& model_path, const model::Model& m
   if (!file) return {};
   KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
   if (file->model != fingerprint) return bad_keys(path, "of another model than this file's");
-  if (std::ssize(file->heads) != num_heads_of(kv) || file->head_dim != kv.full_head_dim()) {
+  if (std::ssize(file->heads) != kv.num_full_cells() || file->head_dim != kv.full_head_dim()) {
     return bad_keys(path, fmt::format("{} KV heads of {} numbers, the model has {} of {} without a window", file->heads.size(), file->head_dim,
-                                      num_heads_of(kv), kv.full_head_dim()));
+                                      kv.num_full_cells(), kv.full_head_dim()));
   }
   std::size_t head = 0;
   for (std::int32_t g = 0; g < kv.num_groups(); ++g) {

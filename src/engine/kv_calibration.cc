@@ -22,17 +22,11 @@ void copy_numbers(const std::vector<double>& from, std::size_t begin, std::array
   for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[begin + i]);
 }
 
-std::int32_t num_heads_of(const kv::KvCacheConfig& kv) {
-  std::int32_t count = 0;
-  for (const kv::LayerGroup& group : kv.groups) count += group.is_full() ? group.cells_per_block : 0;
-  return count;
-}
-
 // Each group's network has the heads of the group, in their order.
 Status apply_forecast(const std::string& path, const io::KvCalibration& calibration, kv::KvCacheConfig& kv) {
   using Network = kv::ForecastNetwork;
   if (calibration.forecast.output_biases.empty()) return {};
-  const auto heads = static_cast<std::size_t>(num_heads_of(kv));
+  const auto heads = static_cast<std::size_t>(kv.num_full_cells());
   const bool knows_asked = !calibration.forecast.asked_biases.empty() || !calibration.forecast.asked_weights.empty();
   if (calibration.forecast.output_biases.size() != heads || calibration.forecast.hidden_biases.size() != heads * Network::kNumHidden ||
       calibration.forecast.output_weights.size() != Network::kNumHidden ||
@@ -83,7 +77,7 @@ Status apply_beside(const std::string& model_path, bool with_forecast, kv::KvCac
   }
   if (with_forecast) KVASIR_CHECKED(apply_forecast(path, *calibration, kv));
   if (calibration->head_weights.empty()) return {};
-  if (const std::int32_t num_heads = num_heads_of(kv); std::ssize(calibration->head_weights) != num_heads) {
+  if (const std::int64_t num_heads = kv.num_full_cells(); std::ssize(calibration->head_weights) != num_heads) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: weights of {} KV heads, the model has {} without a window; kvasir "
                                   "calibrate-kv writes it anew",

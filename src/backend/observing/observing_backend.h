@@ -33,7 +33,7 @@ class InputObserver {
   virtual bool wants_logits() const { return true; }
 };
 
-// Of an expert's second matrix its own inputs are shown, of its first ones those of all experts together. Borrows all that it
+// The observer sees each expert's own inputs of its second matrix, and those of all experts together of the first ones. Borrows all that it
 // is given. Thread safety: as Backend.
 class ObservingBackend final : public CpuBackend {
  public:
