@@ -13,6 +13,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/process_memory.h"
+
 namespace kvasir {
 namespace {
 
@@ -95,6 +97,7 @@ std::int64_t LineWriter::num_dropped() const {
 }
 
 void LineWriter::run() {
+  claim_arena();
   std::string lines;
   for (;;) {
     try {

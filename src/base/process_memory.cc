@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -40,5 +41,10 @@ std::int64_t heap_bytes() {
 }
 
 void trim_heap() { malloc_trim(0); }
+
+void claim_arena() {
+  void* volatile piece = std::malloc(1);
+  std::free(piece);
+}
 
 }  // namespace kvasir

@@ -220,6 +220,7 @@ void LocalEngine::drain(std::int64_t timeout_ms) {
 }
 
 void LocalEngine::run() {
+  claim_arena();
   while (wait_for_work()) {
     take_commands();
     if (scheduler_.has_runnable()) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/process_memory.h"
 #include "journal/row_writer.h"
 #include "journal/schema.h"
 #include "sqlite/database.h"
@@ -114,6 +115,7 @@ void KvLog::Writer::warn(const std::string& line) {
 void KvLog::Writer::run() {
   ::pthread_setname_np(::pthread_self(), "kvasir-kv-log");
   take_lowest_priority();
+  claim_arena();
   try {
     write_until_closed();
   } catch (const std::exception&) {  // out of memory

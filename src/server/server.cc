@@ -20,6 +20,7 @@
 
 #include "base/memory_reserve.h"
 #include "base/printable.h"
+#include "base/process_memory.h"
 #include "server/api/adapter_loader.h"
 #include "server/api/api_context.h"
 #include "server/api/library_worker.h"
@@ -397,6 +398,7 @@ Result<std::vector<std::thread>> Server::Impl::start_io_threads() {
 }
 
 void Server::Impl::serve_io() {
+  claim_arena();
   const auto work = boost::asio::make_work_guard(io);
   while (!io.stopped()) {
     try {

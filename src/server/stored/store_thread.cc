@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/process_memory.h"
+
 namespace kvasir::server::stored {
 namespace {
 
@@ -37,6 +39,7 @@ bool StoreThread::is_behind() const {
 }
 
 void StoreThread::run() {
+  claim_arena();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return is_closing_ || !tasks_.empty(); });

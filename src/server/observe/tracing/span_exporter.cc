@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/process_memory.h"
 #include "server/observe/tracing/otlp.h"
 
 namespace kvasir::server::observe {
@@ -60,6 +61,7 @@ void SpanExporter::finish(std::chrono::milliseconds time) {
 }
 
 void SpanExporter::run() {
+  claim_arena();
   for (auto batch = wait_for_batch(); !batch.empty(); batch = wait_for_batch()) {
     try {
       deliver(batch);
