@@ -3,16 +3,19 @@
 
 #include <algorithm>
 
+#include "quant/fit/lanes.h"
+
 namespace kvasir::quant {
 
 // Copies the importance of a block's numbers with a floor, for files have zeros where nothing was observed. A block of
 // zeros, or without importance, counts all numbers alike.
 template <int kElements>
-void weights_of(const float* importance, float* weights) {
-  float sum = 0.0f;
+KVASIR_FIT_INLINE void weights_of(const float* importance, float* weights) {
+  Lanes sums{};
   if (importance != nullptr) {
-    for (int i = 0; i < kElements; ++i) sum += importance[i];
+    for (int i = 0; i < kElements; i += kLanes) sums += lanes_at(importance + i);
   }
+  const float sum = sum_of(sums);
   if (!(sum > 0.0f)) {
     std::fill_n(weights, kElements, 1.0f);
     return;

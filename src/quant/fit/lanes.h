@@ -1,6 +1,7 @@
 // Eight floats side by side. Sums add lane by lane and then in one order, so they are the same whatever the machine.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 namespace kvasir::quant {
@@ -44,6 +45,14 @@ KVASIR_FIT_INLINE Lanes clamped(Lanes v, float low, float high) {
 KVASIR_FIT_INLINE Lanes rounded(Lanes v) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: no fraction is left beside it
   return v + kShift - kShift;
+}
+
+// Whole numbers from 0 to 255 as bytes.
+KVASIR_FIT_INLINE void put_bytes(Lanes v, std::uint8_t* bytes) {
+  using Bytes [[gnu::vector_size(kLanes)]] = std::uint8_t;
+  using Integers [[gnu::vector_size(4 * kLanes)]] = std::int32_t;
+  const Bytes put = __builtin_convertvector(__builtin_convertvector(v, Integers), Bytes);
+  std::memcpy(bytes, &put, sizeof put);
 }
 
 }  // namespace kvasir::quant

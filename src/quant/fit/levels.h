@@ -20,9 +20,7 @@ struct IntegerLevels {
   static constexpr bool kIsSymmetric = -kLow == kHigh;
 
   KVASIR_FIT_INLINE static Lanes nearest(Lanes v) { return rounded(clamped(v, kLow, kHigh)); }
-  static int index_of(float v) {
-    return static_cast<int>(std::nearbyint(std::clamp(v, kLowest, kHighest))) - kLow;
-  }
+  KVASIR_FIT_INLINE static void put_indices(Lanes v, std::uint8_t* indices) { put_bytes(nearest(v) - kLowest, indices); }
   static float level(int index) { return static_cast<float>(kLow + index); }
 };
 
@@ -44,10 +42,10 @@ struct TableLevels {
     }
     return level;
   }
-  static int index_of(float v) {
-    int index = 0;
-    while (index + 1 < kCount && v > middle(index)) ++index;
-    return index;
+  KVASIR_FIT_INLINE static void put_indices(Lanes v, std::uint8_t* indices) {
+    Lanes index{};
+    for (int i = 0; i + 1 < kCount; ++i) index = v > all_lanes(middle(i)) ? all_lanes(static_cast<float>(i + 1)) : index;
+    put_bytes(index, indices);
   }
   static float level(int index) { return Table::kLevels[static_cast<std::size_t>(index)]; }
 };

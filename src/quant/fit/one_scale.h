@@ -44,38 +44,63 @@ KVASIR_FIT_INLINE float error_with(const float* x, const float* w, float scale) 
 
 template <int kElements>
 KVASIR_FIT_INLINE float largest_magnitude(const float* x) {
+  Lanes most{};
+  for (int i = 0; i < kElements; i += kLanes) {
+    const Lanes values = lanes_at(x + i), magnitudes = values < Lanes{} ? -values : values;
+    most = magnitudes > most ? magnitudes : most;
+  }
   float largest = 0.0f;
-  for (int i = 0; i < kElements; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
+  for (int i = 0; i < kLanes; ++i) largest = most[i] > largest ? most[i] : largest;
   return largest;
 }
 
-// Tries scales that put the largest number at, beyond and within the outermost level, of both signs where the levels are
-// lopsided; then fits the best one to its codes until these stay.
+// Scales are tried that put the largest number at, beyond and within the outermost level, of both signs where the levels
+// are lopsided. `unit`: the inverse scale that puts it at that level. Each lane tries a scale of its own, so a number is
+// read once for all of them.
+template <class Levels, int kElements>
+KVASIR_FIT_INLINE ScaleSums best_of_tries(const float* x, const float* w, float unit) {
+  constexpr int kTries = 24;
+  constexpr float kFirst = 0.62f, kStep = 0.0225f;  // of the unit
+  Lanes best_gain{}, best_wxq{}, best_wqq{};
+  const auto consider = [&](const Lanes& inverses) __attribute__((always_inline)) {
+    Lanes wxq{}, wqq{};
+    for (int i = 0; i < kElements; ++i) {
+      const Lanes q = Levels::nearest(inverses * x[i]), wq = q * w[i];
+      wxq += wq * x[i];
+      wqq += wq * q;
+    }
+    const Lanes gain = wxq * wxq / wqq;  // not a number where all levels are zero: never more
+    best_wxq = gain > best_gain ? wxq : best_wxq;
+    best_wqq = gain > best_gain ? wqq : best_wqq;
+    best_gain = gain > best_gain ? gain : best_gain;
+  };
+  constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (int i = 0; i < kTries; i += kLanes) {
+    const Lanes inverses = (kFirst + kStep * (kLane + static_cast<float>(i))) * unit;
+    consider(inverses);
+    if (!Levels::kIsSymmetric) consider(-inverses);
+  }
+  ScaleSums best;
+  for (int i = 0; i < kLanes; ++i) {
+    if (best_gain[i] > best.gain()) best = {best_wxq[i], best_wqq[i]};
+  }
+  return best;
+}
+
+// The best of some scales, fitted to its codes until these stay.
 template <class Levels, int kElements>
 KVASIR_FIT_INLINE float best_scale(const float* x, const float* w) {
-  constexpr int kTries = 18, kRefinements = 3;
-  constexpr float kFirst = 0.62f, kStep = 0.03f;  // of the outermost level
+  constexpr int kRefinements = 3;
   const float largest = largest_magnitude<kElements>(x);
   if (!(largest > 0.0f) || largest < 1e-30f) return 0.0f;
-  const float outermost = -Levels::kLowest > Levels::kHighest ? -Levels::kLowest : Levels::kHighest;
-  ScaleSums best;
-  float best_inverse = 0.0f;
-  const auto consider = [&](float inverse) __attribute__((always_inline)) {
-    const ScaleSums sums = sums_with<Levels, kElements>(x, w, inverse);
-    if (!(sums.gain() > best.gain())) return false;
-    best = sums;
-    best_inverse = inverse;
-    return true;
-  };
-  for (int i = 0; i < kTries; ++i) {
-    const float inverse = outermost * (kFirst + kStep * static_cast<float>(i)) / largest;
-    consider(inverse);
-    if (!Levels::kIsSymmetric) consider(-inverse);
-  }
+  const float unit = (-Levels::kLowest > Levels::kHighest ? -Levels::kLowest : Levels::kHighest) / largest;
+  ScaleSums best = best_of_tries<Levels, kElements>(x, w, unit);
   for (int i = 0; i < kRefinements && best.wxq != 0.0f; ++i) {
-    if (!consider(best.wqq / best.wxq)) break;
+    const ScaleSums sums = sums_with<Levels, kElements>(x, w, best.wqq / best.wxq);
+    if (!(sums.gain() > best.gain())) break;
+    best = sums;
   }
-  return best.wqq > 0.0f ? best.wxq / best.wqq : (best_inverse != 0.0f ? 1.0f / best_inverse : 0.0f);
+  return best.wqq > 0.0f ? best.wxq / best.wqq : 1.0f / unit;
 }
 
 }  // namespace kvasir::quant

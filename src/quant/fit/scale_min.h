@@ -7,50 +7,82 @@
 
 namespace kvasir::quant {
 
-struct ScaleMin {
-  float scale = 0.0f, min = 0.0f;
+// Of one block (float), or one in each lane (Lanes).
+template <class T>
+struct ScaleMinOf {
+  T scale{}, min{};
+};
+using ScaleMin = ScaleMinOf<float>;
+
+// Sums over the numbers alone.
+struct NumberSums {
+  float w = 0.0f, wx = 0.0f, wxx = 0.0f;
 };
 
-// Sums of what the best scale and minimum of given codes follow from.
-struct ScaleMinSums {
-  float w = 0.0f, wx = 0.0f, wxx = 0.0f, wq = 0.0f, wqq = 0.0f, wxq = 0.0f;
-};
-
-template <int kMostCode, int kElements>
-KVASIR_FIT_INLINE ScaleMinSums sums_with(const float* x, const float* w, ScaleMin of) {
-  const float inverse = of.scale > 0.0f ? 1.0f / of.scale : 0.0f;
-  Lanes sum_w{}, wx{}, wxx{}, wq{}, wqq{}, wxq{};
+template <int kElements>
+KVASIR_FIT_INLINE NumberSums sums_of_numbers(const float* x, const float* w) {
+  Lanes sum_w{}, wx{}, wxx{};
   for (int i = 0; i < kElements; i += kLanes) {
-    const Lanes values = lanes_at(x + i), weights = lanes_at(w + i);
-    const Lanes q = rounded(clamped((values - of.min) * inverse, 0.0f, kMostCode));
-    const Lanes weighted = weights * values, weighted_q = weights * q;
+    const Lanes values = lanes_at(x + i), weights = lanes_at(w + i), weighted = weights * values;
     sum_w += weights;
     wx += weighted;
     wxx += weighted * values;
+  }
+  return {sum_of(sum_w), sum_of(wx), sum_of(wxx)};
+}
+
+// Sums over the codes that a scale and minimum give.
+template <class T>
+struct CodeSums {
+  T wq{}, wqq{}, wxq{};
+};
+
+template <int kMostCode, int kElements>
+KVASIR_FIT_INLINE CodeSums<float> sums_with(const float* x, const float* w, ScaleMin of) {
+  const float inverse = of.scale > 0.0f ? 1.0f / of.scale : 0.0f;
+  Lanes wq{}, wqq{}, wxq{};
+  for (int i = 0; i < kElements; i += kLanes) {
+    const Lanes values = lanes_at(x + i);
+    const Lanes q = rounded(clamped((values - of.min) * inverse, 0.0f, kMostCode)), weighted_q = lanes_at(w + i) * q;
     wq += weighted_q;
     wqq += weighted_q * q;
-    wxq += weighted * q;
+    wxq += weighted_q * values;
   }
-  return {sum_of(sum_w), sum_of(wx), sum_of(wxx), sum_of(wq), sum_of(wqq), sum_of(wxq)};
+  return {sum_of(wq), sum_of(wqq), sum_of(wxq)};
+}
+
+// The same of eight scales, which are not zero, and minima.
+template <int kMostCode, int kElements>
+KVASIR_FIT_INLINE CodeSums<Lanes> sums_of_lanes(const float* x, const float* w, const ScaleMinOf<Lanes>& of) {
+  const Lanes inverses = 1.0f / of.scale;
+  CodeSums<Lanes> sums;
+  for (int i = 0; i < kElements; ++i) {
+    const Lanes q = rounded(clamped((x[i] - of.min) * inverses, 0.0f, kMostCode)), weighted_q = w[i] * q;
+    sums.wq += weighted_q;
+    sums.wqq += weighted_q * q;
+    sums.wxq += weighted_q * x[i];
+  }
+  return sums;
 }
 
 // The weighted squared error of these codes with that scale and minimum.
-KVASIR_FIT_INLINE float error_of(const ScaleMinSums& sums, ScaleMin of) {
-  return sums.wxx - 2.0f * (of.scale * sums.wxq + of.min * sums.wx) + of.scale * of.scale * sums.wqq +
-         2.0f * of.scale * of.min * sums.wq + of.min * of.min * sums.w;
+template <class T>
+KVASIR_FIT_INLINE T error_of(const NumberSums& numbers, const CodeSums<T>& codes, const ScaleMinOf<T>& of) {
+  return numbers.wxx - 2.0f * (of.scale * codes.wxq + of.min * numbers.wx) + of.scale * of.scale * codes.wqq +
+         2.0f * of.scale * of.min * codes.wq + of.min * of.min * numbers.w;
 }
 
 // Least squares. `most_min`: the minimum is not above it; INFINITY: any.
-KVASIR_FIT_INLINE ScaleMin fitted_to(const ScaleMinSums& sums, float most_min) {
-  const float determinant = sums.w * sums.wqq - sums.wq * sums.wq;
-  if (determinant > 0.0f) {
-    const ScaleMin found{(sums.w * sums.wxq - sums.wq * sums.wx) / determinant,
-                         (sums.wqq * sums.wx - sums.wq * sums.wxq) / determinant};
-    if (found.scale > 0.0f && found.min <= most_min) return found;
-  }
-  const float min = most_min < INFINITY ? most_min : (sums.w > 0.0f ? sums.wx / sums.w : 0.0f);
-  const float scale = sums.wqq > 0.0f ? (sums.wxq - min * sums.wq) / sums.wqq : 0.0f;
-  return {scale > 0.0f ? scale : 0.0f, min};
+template <class T>
+KVASIR_FIT_INLINE ScaleMinOf<T> fitted_to(const NumberSums& numbers, const CodeSums<T>& codes, float most_min) {
+  const T determinant = numbers.w * codes.wqq - codes.wq * codes.wq;
+  const ScaleMinOf<T> free{(numbers.w * codes.wxq - codes.wq * numbers.wx) / determinant,
+                           (codes.wqq * numbers.wx - codes.wq * codes.wxq) / determinant};
+  const auto is_free = (determinant > 0.0f) & (free.scale > 0.0f) & (free.min <= most_min);
+  const float min = most_min < INFINITY ? most_min : (numbers.w > 0.0f ? numbers.wx / numbers.w : 0.0f);
+  const T scale = (codes.wxq - min * codes.wq) / codes.wqq;
+  const T held = (codes.wqq > 0.0f) & (scale > 0.0f) ? scale : T{};
+  return {is_free ? free.scale : held, is_free ? free.min : T{} + min};
 }
 
 // Nearest codes by a scale and minimum, and their weighted squared error, without sums of the codes.
@@ -67,13 +99,22 @@ KVASIR_FIT_INLINE float error_with(const float* x, const float* w, ScaleMin of) 
   return sum_of(error);
 }
 
-// Tries ranges that cover all numbers, more or less than them; each gives codes, these the best scale and minimum, and
-// these new codes, for a few rounds. Ranges are cut at both ends, or begin at the least number: numbers that lie on levels
-// already, as those of a quantised file do, are met by these.
+// Eight of 24 first guesses. The ranges of sixteen are cut at both ends, the last one less than not at all. Eight begin at
+// the least number: numbers that lie on levels already, as those of a quantised file do, are met by these.
+template <int kMostCode>
+KVASIR_FIT_INLINE ScaleMinOf<Lanes> starts_of(int group, float low, float range, float most_min) {
+  constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7};
+  if (group == 2) return {range / (static_cast<float>(kMostCode) - 1.2f + 0.3f * kLane), all_lanes(low)};
+  constexpr float kMostCut = 0.32f, kStep = 0.024f;  // of the range, shared by both ends
+  const Lanes cut = kMostCut - kStep * (kLane + static_cast<float>(8 * group));
+  const Lanes from = most_min < INFINITY && low == most_min ? all_lanes(low) : low + 0.5f * range * cut;
+  return {range * (1.0f - cut) / static_cast<float>(kMostCode), from > most_min ? all_lanes(most_min) : from};
+}
+
+// Each first guess gives codes, these the best scale and minimum. The best of all gives new codes, for a few rounds.
 template <int kMostCode, int kElements>
 KVASIR_FIT_INLINE ScaleMin best_scale_min(const float* x, const float* w, float most_min) {
-  constexpr int kTries = 10, kRefinements = 4;
-  constexpr float kMostCut = 0.30f;  // of the range, shared by both ends
+  constexpr int kGroups = 3, kRefinements = 4;
   float low = x[0], high = x[0];
   for (int i = 1; i < kElements; ++i) {
     low = x[i] < low ? x[i] : low;
@@ -82,27 +123,31 @@ KVASIR_FIT_INLINE ScaleMin best_scale_min(const float* x, const float* w, float 
   low = low > most_min ? most_min : low;
   if (!(high > low)) return {0.0f, low};
   const float range = high - low;
+  const NumberSums numbers = sums_of_numbers<kElements>(x, w);
   ScaleMin best{range / kMostCode, low};
   float best_error = error_with<kMostCode, kElements>(x, w, best);
-  const auto consider = [&](ScaleMin start) __attribute__((always_inline)) {
-    const ScaleMinSums sums = sums_with<kMostCode, kElements>(x, w, start);
-    const ScaleMin fitted = fitted_to(sums, most_min);
-    const float error = error_of(sums, fitted);
-    if (!(error < best_error)) return false;
+  Lanes lane_error = all_lanes(best_error);
+  ScaleMinOf<Lanes> lane_best{all_lanes(best.scale), all_lanes(best.min)};
+  for (int group = 0; group < kGroups; ++group) {
+    const auto codes = sums_of_lanes<kMostCode, kElements>(x, w, starts_of<kMostCode>(group, low, range, most_min));
+    const ScaleMinOf<Lanes> fitted = fitted_to(numbers, codes, most_min);
+    const Lanes error = error_of(numbers, codes, fitted);
+    lane_best.scale = error < lane_error ? fitted.scale : lane_best.scale;
+    lane_best.min = error < lane_error ? fitted.min : lane_best.min;
+    lane_error = error < lane_error ? error : lane_error;
+  }
+  for (int i = 0; i < kLanes; ++i) {
+    if (!(lane_error[i] < best_error)) continue;
+    best = {lane_best.scale[i], lane_best.min[i]};
+    best_error = lane_error[i];
+  }
+  for (int i = 0; i < kRefinements; ++i) {
+    const CodeSums<float> codes = sums_with<kMostCode, kElements>(x, w, best);
+    const ScaleMin fitted = fitted_to(numbers, codes, most_min);
+    const float error = error_of(numbers, codes, fitted);
+    if (!(error < best_error)) break;
     best = fitted;
     best_error = error;
-    return true;
-  };
-  for (int i = 0; i < kTries; ++i) {
-    const float cut = kMostCut * static_cast<float>(i - 1) / (kTries - 2);  // the first range is wider than the numbers
-    const float width = range * (1.0f - cut);
-    const float from = most_min < INFINITY && low == most_min ? low : low + 0.5f * range * cut;
-    consider({width / kMostCode, from > most_min ? most_min : from});
-  }
-  constexpr int kAnchored = 8;
-  for (int i = 0; i < kAnchored; ++i) consider({range / (kMostCode - 1.2f + 0.3f * static_cast<float>(i)), low});
-  for (int i = 0; i < kRefinements; ++i) {
-    if (!consider(best)) break;
   }
   return best;
 }

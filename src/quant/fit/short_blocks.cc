@@ -161,7 +161,7 @@ KVASIR_FIT_CLONES void fit_one_scale(const float* x, const float* importance, st
         scale = Layout::put_scale(block, sub, scale);
       }
       const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
-      for (int i = 0; i < kSub; ++i) codes[sub * kSub + i] = static_cast<std::uint8_t>(Levels::index_of(values[i] * inverse));
+      for (int i = 0; i < kSub; i += kLanes) Levels::put_indices(lanes_at(values + i) * inverse, codes + sub * kSub + i);
     }
     Layout::put_codes(block, codes);
     std::memcpy(row, &block, sizeof block);
@@ -215,8 +215,8 @@ KVASIR_FIT_CLONES void fit_scale_min(const float* x, const float* importance, st
     const float scale = half_to_float(block.scale), min = half_to_float(block.min);
     const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     std::uint8_t codes[kElements];
-    for (int i = 0; i < kElements; ++i) {
-      codes[i] = static_cast<std::uint8_t>(IntegerLevels<0, kMostCode>::index_of((x[i] - min) * inverse));
+    for (int i = 0; i < kElements; i += kLanes) {
+      IntegerLevels<0, kMostCode>::put_indices((lanes_at(x + i) - min) * inverse, codes + i);
     }
     Layout::put_codes(block, codes);
     std::memcpy(row, &block, sizeof block);

@@ -221,9 +221,9 @@ KVASIR_FIT_CLONES void fit_super_scale(const float* x, const float* importance, 
     typename Format::Block block{};
     Layout::put_scales(block, best_unit, best_scales);
     std::uint8_t codes[kElements];
-    for (int e = 0; e < kElements; ++e) {
+    for (int e = 0; e < kElements; e += kLanes) {
       const float scale = Layout::scale_of(block, e / kSub);
-      codes[e] = static_cast<std::uint8_t>(Levels::index_of(x[e] * (scale != 0.0f ? 1.0f / scale : 0.0f)));
+      Levels::put_indices(lanes_at(x + e) * (scale != 0.0f ? 1.0f / scale : 0.0f), codes + e);
     }
     Layout::put_codes(block, codes);
     std::memcpy(row, &block, sizeof block);
@@ -359,13 +359,14 @@ KVASIR_FIT_INLINE Units fitted_units(const float* x, const float* w, Units units
   float aa = 0.0f, ab = 0.0f, bb = 0.0f, xa = 0.0f, xb = 0.0f;
   for (int sub = 0; sub < kElements / kSub; ++sub) {
     const auto scale = static_cast<float>(scales[sub]), min = static_cast<float>(mins[sub]);
-    const ScaleMinSums sums = sums_with<Layout::kMostCode, kSub>(x + sub * kSub, w + sub * kSub,
-                                                                 {units.scale * scale, -units.min * min});
-    aa += sums.wqq * scale * scale;
-    ab += sums.wq * scale * min;
-    bb += sums.w * min * min;
-    xa += sums.wxq * scale;
-    xb += sums.wx * min;
+    const NumberSums numbers = sums_of_numbers<kSub>(x + sub * kSub, w + sub * kSub);
+    const CodeSums<float> codes = sums_with<Layout::kMostCode, kSub>(x + sub * kSub, w + sub * kSub,
+                                                                     {units.scale * scale, -units.min * min});
+    aa += codes.wqq * scale * scale;
+    ab += codes.wq * scale * min;
+    bb += numbers.w * min * min;
+    xa += codes.wxq * scale;
+    xb += numbers.wx * min;
   }
   const float determinant = aa * bb - ab * ab;
   if (!(determinant > 0.0f)) return units;
@@ -405,10 +406,10 @@ KVASIR_FIT_CLONES void fit_super_scale_min(const float* x, const float* importan
     block.min_scale = float_to_half(units.min);
     Layout::put_scales(block, scales, mins);
     std::uint8_t codes[kElements];
-    for (int e = 0; e < kElements; ++e) {
+    for (int e = 0; e < kElements; e += kLanes) {
       const SubGrid grid = Layout::grid_of(block, e / kSub);
       const float inverse = grid.scale > 0.0f ? 1.0f / grid.scale : 0.0f;
-      codes[e] = static_cast<std::uint8_t>(IntegerLevels<0, Layout::kMostCode>::index_of((x[e] - grid.offset) * inverse));
+      IntegerLevels<0, Layout::kMostCode>::put_indices((lanes_at(x + e) - grid.offset) * inverse, codes + e);
     }
     Layout::put_codes(block, codes);
     std::memcpy(row, &block, sizeof block);
