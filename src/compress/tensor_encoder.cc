@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "quant/encode/encode.h"
 #include "quant/fit/fitted_format.h"
+#include "quant/fit/lanes.h"
 
 namespace kvasir::compress {
 namespace {
@@ -27,32 +28,29 @@ void encode_f16(const float* x, std::int64_t count, std::byte* out) {
   }
 }
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors never cross a call
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define KVASIR_ERROR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define KVASIR_ERROR_CLONES
-#endif
-
 // Squares of a row in eight sums over some hundred numbers, in one order whatever the machine's vectors.
-KVASIR_ERROR_CLONES void add_squares(const float* x, const float* decoded, const float* importance, std::int64_t count, double* errors,
-                                     double* squares) {
-  constexpr std::int64_t kSums = 8, kRun = 256;
+KVASIR_FIT_CLONES void add_squares(const float* x, const float* decoded, const float* importance, std::int64_t count, double* errors,
+                                   double* squares) {
+  using quant::Lanes, quant::lanes_at, quant::kLanes;
+  constexpr std::int64_t kRun = 256;
   for (std::int64_t run = 0; run < count; run += kRun) {
-    float error_sums[kSums] = {}, square_sums[kSums] = {};
+    Lanes error_sums{}, square_sums{};
     const std::int64_t end = std::min(run + kRun, count);
-    for (std::int64_t begin = run; begin < end; begin += kSums) {
-      const std::int64_t num = std::min(kSums, end - begin);
-      for (std::int64_t i = 0; i < num; ++i) {
-        const float weight = importance == nullptr ? 1.0f : importance[begin + i], value = x[begin + i];
-        const float difference = decoded[begin + i] - value;
-        error_sums[i] += weight * difference * difference;
-        square_sums[i] += weight * value * value;
-      }
+    std::int64_t i = run;
+    for (; i + kLanes <= end; i += kLanes) {
+      const Lanes weights = importance == nullptr ? quant::all_lanes(1.0f) : lanes_at(importance + i), values = lanes_at(x + i);
+      const Lanes differences = lanes_at(decoded + i) - values;
+      error_sums += weights * differences * differences;
+      square_sums += weights * values * values;
     }
-    for (std::int64_t i = 0; i < kSums; ++i) {
-      *errors += double{error_sums[i]};
-      *squares += double{square_sums[i]};
+    for (; i < end; ++i) {
+      const float weight = importance == nullptr ? 1.0f : importance[i], difference = decoded[i] - x[i];
+      error_sums[i % kLanes] += weight * difference * difference;
+      square_sums[i % kLanes] += weight * x[i] * x[i];
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      *errors += double{error_sums[lane]};
+      *squares += double{square_sums[lane]};
     }
   }
 }

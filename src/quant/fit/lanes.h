@@ -1,6 +1,7 @@
 // Eight floats side by side. Sums add lane by lane and then in one order, so they are the same whatever the machine.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -35,16 +36,20 @@ KVASIR_FIT_INLINE float sum_of(const Lanes& v) {
   return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
 }
 
-KVASIR_FIT_INLINE Lanes clamped(Lanes v, float low, float high) {
-  const Lanes lows = all_lanes(low), highs = all_lanes(high);
-  v = v < lows ? lows : v;
-  return v > highs ? highs : v;
-}
-
-// To nearest even. Requires: magnitudes below 2^22.
-KVASIR_FIT_INLINE Lanes rounded(Lanes v) {
-  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: no fraction is left beside it
-  return v + kShift - kShift;
+// To nearest even, and then into [low, high], which are whole numbers below 2^22. Beside kShift no fraction is left, and
+// floats of one sign compare as their bits do.
+KVASIR_FIT_INLINE Lanes rounded_into(Lanes v, float low, float high) {
+  using Integers [[gnu::vector_size(4 * kLanes)]] = std::int32_t;
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
+  const Lanes shifted = v + kShift;
+  Integers bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  const Integers lows = Integers{} + std::bit_cast<std::int32_t>(kShift + low), highs = Integers{} + std::bit_cast<std::int32_t>(kShift + high);
+  bits = bits < lows ? lows : bits;
+  bits = bits > highs ? highs : bits;
+  Lanes found;
+  std::memcpy(&found, &bits, sizeof found);
+  return found - kShift;
 }
 
 // Whole numbers from 0 to 255 as bytes.

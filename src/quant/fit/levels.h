@@ -19,7 +19,7 @@ struct IntegerLevels {
   static constexpr float kLowest = kLow, kHighest = kHigh;
   static constexpr bool kIsSymmetric = -kLow == kHigh;
 
-  KVASIR_FIT_INLINE static Lanes nearest(Lanes v) { return rounded(clamped(v, kLow, kHigh)); }
+  KVASIR_FIT_INLINE static Lanes nearest(Lanes v) { return rounded_into(v, kLow, kHigh); }
   KVASIR_FIT_INLINE static void put_indices(Lanes v, std::uint8_t* indices) { put_bytes(nearest(v) - kLowest, indices); }
   static float level(int index) { return static_cast<float>(kLow + index); }
 };

@@ -43,7 +43,7 @@ KVASIR_FIT_INLINE CodeSums<float> sums_with(const float* x, const float* w, Scal
   Lanes wq{}, wqq{}, wxq{};
   for (int i = 0; i < kElements; i += kLanes) {
     const Lanes values = lanes_at(x + i);
-    const Lanes q = rounded(clamped((values - of.min) * inverse, 0.0f, kMostCode)), weighted_q = lanes_at(w + i) * q;
+    const Lanes q = rounded_into((values - of.min) * inverse, 0.0f, kMostCode), weighted_q = lanes_at(w + i) * q;
     wq += weighted_q;
     wqq += weighted_q * q;
     wxq += weighted_q * values;
@@ -57,7 +57,7 @@ KVASIR_FIT_INLINE CodeSums<Lanes> sums_of_lanes(const float* x, const float* w, 
   const Lanes inverses = 1.0f / of.scale;
   CodeSums<Lanes> sums;
   for (int i = 0; i < kElements; ++i) {
-    const Lanes q = rounded(clamped((x[i] - of.min) * inverses, 0.0f, kMostCode)), weighted_q = w[i] * q;
+    const Lanes q = rounded_into((x[i] - of.min) * inverses, 0.0f, kMostCode), weighted_q = w[i] * q;
     sums.wq += weighted_q;
     sums.wqq += weighted_q * q;
     sums.wxq += weighted_q * x[i];
@@ -92,7 +92,7 @@ KVASIR_FIT_INLINE float error_with(const float* x, const float* w, ScaleMin of) 
   Lanes error{};
   for (int i = 0; i < kElements; i += kLanes) {
     const Lanes values = lanes_at(x + i);
-    const Lanes q = rounded(clamped((values - of.min) * inverse, 0.0f, kMostCode));
+    const Lanes q = rounded_into((values - of.min) * inverse, 0.0f, kMostCode);
     const Lanes difference = q * of.scale + of.min - values;
     error += lanes_at(w + i) * difference * difference;
   }
