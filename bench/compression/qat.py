@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
 """Block-wise QAT of a model beside nearest codes: one type, KL to the source from files whose weights alone count.
 
-    qat.py SOURCE --type Q4_0 --text TEXT --work FOLDER --out FILE.json [--windows 512 --length 128 --steps 100 --batch 8]
+    qat.py SOURCE --type Q4_0 --text TEXT --work FOLDER --out FILE.json [--start gptq] [--windows 512 --length 128 --steps 100]
 
 SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. The model trains on text that it writes itself,
-never on --text. FOLDER keeps checkpoints: the same command goes on where it was stopped. Needs the package kvasir with its
-extra `train`, and the programs kvasir and kvasir_divergence (-DKVASIR_BENCH=ON). Exit codes: 0; 1 when a program fails
-or when quantising changed a code.
+never on --text. It begins at nearest codes, or at those of `kvasir quantize` (--start gptq, awq), which reads half of
+that text, and whose file is scored too. FOLDER keeps checkpoints: the same command goes on where it was stopped. Needs the
+package kvasir with its extra `train`, and the programs kvasir and kvasir_divergence (-DKVASIR_BENCH=ON). Exit codes: 0; 1
+when a program fails or when quantising changed a code.
 """
 import argparse
 import dataclasses
 import json
+import os
 import pathlib
+import re
 import subprocess
 import time
 
+import gguf
 import numpy as np
 import torch
 
 import kvasir
 from kvasir import train
+from kvasir.train import gguf_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KVASIR, DIVERGENCE = ROOT / "build/release/bin/kvasir", ROOT / "build/release/bin/kvasir_divergence"
@@ -66,42 +71,80 @@ def begin_work(args):
     return work
 
 
+def worked_seconds():
+    """Of the processors, for this program and those that it ran."""
+    return sum(os.times()[:4])
+
+
 def arguments():
     numbers = {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12}
-    return parser_of(__doc__.splitlines()[0], ("--type", "--text", "--work", "--out"), numbers, 3e-4).parse_args()
+    parser = parser_of(__doc__.splitlines()[0], ("--type", "--text", "--work", "--out"), numbers, 3e-4)
+    parser.add_argument("--start", choices=("nearest", "gptq", "awq"), default="nearest")
+    return parser.parse_args()
+
+
+def begin_at(args, work, source, windows):
+    """The file whose codes training begins at."""
+    path = work / f"{args.start}.gguf"
+    if path.exists():
+        return path
+    text = work / "own.txt"
+    with kvasir.LLM(args.source, threads=args.threads) as llm:
+        text.write_text(llm.detokenize(windows[: len(windows) // 2].reshape(-1).tolist()))
+    return quantize(source, path, args.type, "--calibrate", text, *(["--awq"] if args.start == "awq" else []))
+
+
+def other_types(path, kind):
+    """The matrices of blocks in another type, by the names of kvasir.train and by those of the file."""
+    found = [tensor for tensor in gguf.GGUFReader(path).tensors if tensor.name.startswith("blk.") and len(tensor.shape) == 2]
+    found = [(tensor.name, tensor.tensor_type.name) for tensor in found if tensor.tensor_type.name != kind]
+    hub = {gguf_file.hub_name(name).removeprefix("model.").removesuffix(".weight"): other for name, other in found}
+    return hub, [word for name, other in found for word in ("--keep", f"^{re.escape(name)}$={other}")]
+
+
+def train_codes(args, work, start, windows):
+    """The model with its trained codes, what its blocks gained, the options, and flags that keep its types in a file."""
+    others, keep = other_types(start, args.type) if start else ({}, [])
+    begin = worked_seconds()
+    options = train.BlockQatOptions(type=args.type, others=others, steps=args.steps, batch_size=args.batch,
+                                    learning_rate=args.rate, seed=args.seed)
+
+    def progress(block, step, loss):
+        if (step + 1) % 20 == 0:
+            print(f"{worked_seconds() - begin:7.0f} s  block {block}  step {step + 1}  loss {loss:.6f}", flush=True)
+
+    model = train.load(start or args.source)
+    blocks = train.train_blocks(model, windows, options, teacher=train.load(args.source), checkpoint=work / "checkpoint",
+                                progress=progress)
+    return model, blocks, options, keep
 
 
 def main():
     args = arguments()
     work = begin_work(args)
-    begin = time.monotonic()
     windows = own_text(args.source, work, args)
-    model = train.load(args.source)
-    options = train.BlockQatOptions(type=args.type, steps=args.steps, batch_size=args.batch, learning_rate=args.rate, seed=args.seed)
-
-    def progress(block, step, loss):
-        if (step + 1) % 20 == 0:
-            print(f"{time.monotonic() - begin:7.0f} s  block {block}  step {step + 1}  loss {loss:.6f}", flush=True)
-
-    blocks = train.train_blocks(model, windows, options, checkpoint=work / "checkpoint", progress=progress)
-    seconds = time.monotonic() - begin
-    train.export(model, work / "folder")
-    trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn")
-    differing, compared = train.differing_codes(model, trained)
-    files = {"qat": quantize(trained, work / "qat.f32.gguf", "F32", "--requantize")}
     source = quantize(args.source, work / "source.f32.gguf", "F32", "--requantize")
-    nearest = quantize(source, work / "rtn.gguf", args.type, "--method", "rtn")
-    files["rtn"] = quantize(nearest, work / "rtn.f32.gguf", "F32", "--requantize")
+    begin, worked = time.monotonic(), worked_seconds()
+    start = None if args.start == "nearest" else begin_at(args, work, source, windows)
+    model, blocks, options, keep = train_codes(args, work, start, windows)
+    seconds, processor_seconds = time.monotonic() - begin, worked_seconds() - worked
+    train.export(model, work / "folder")
+    trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn", *keep)
+    differing, compared = train.differing_codes(model, trained)
+    others = {"start": start} if start else {"rtn": quantize(source, work / "rtn.gguf", args.type, "--method", "rtn")}
+    files = {method: quantize(path, work / f"{method}.f32.gguf", "F32", "--requantize")
+             for method, path in {"qat": trained, **others}.items()}
     found = run(DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
     rows = [{"method": method, **json.loads(line)} for method, line in zip(files, found)]
     report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
               "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,
-              "bytes_of_rtn": nearest.stat().st_size, "seconds": round(seconds), "differing_codes": differing,
-              "compared_codes": compared, "rows": rows, "blocks": [dataclasses.asdict(block) for block in blocks]}
+              **{f"bytes_of_{method}": path.stat().st_size for method, path in others.items()}, "seconds": round(seconds),
+              "processor_seconds": round(processor_seconds), "differing_codes": differing, "compared_codes": compared,
+              "rows": rows, "blocks": [dataclasses.asdict(block) for block in blocks]}
     for path in ("source", "text", "work", "out"):
         report["options"].pop(path)
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps({key: report[key] for key in ("rows", "seconds", "differing_codes", "compared_codes")}))
+    print(json.dumps({key: report[key] for key in ("rows", "seconds", "processor_seconds", "differing_codes", "compared_codes")}))
     return 1 if differing else 0
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """kvasir quantize beside llama-quantize: files of the same types from the same source and the same importance.
 
-    quality.py SOURCE --calibrate TEXT --text TEXT --out FILE.json [--types Q4_0 Q4_K_M ...] [--windows 40]
+    quality.py SOURCE --calibrate TEXT --text TEXT --out FILE.json [--types Q4_0 Q4_K_M ...] [--methods gptq awq] [--windows 40]
 
-SOURCE is a GGUF file of floats. --text must not be the text of --calibrate, nor of the same articles. Every file is widened
+SOURCE is a GGUF file of floats; `awq` is GPTQ behind scales of inputs (--awq). --text must not be the text of --calibrate, nor of the same articles. Every file is widened
 to F32 again, so that its weights alone count, and compared with SOURCE (kvasir_divergence). Needs build/peers with the
 target llama-quantize (cmake --build build/peers/build-llama-native --target llama-quantize) and the program
 kvasir_divergence (-DKVASIR_BENCH=ON). Exit codes: 0; 1 when a program fails.
@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KVASIR, DIVERGENCE = ROOT / "build/release/bin/kvasir", ROOT / "build/release/bin/kvasir_divergence"
 LLAMA_QUANTIZE = ROOT / "build/peers/bin/llama-native/llama-quantize"
 TYPES = ["Q5_K_M", "Q4_K_M", "Q4_0", "Q3_K_M", "Q2_K"]
+METHODS = ["rtn", "imatrix", "gptq", "awq"]
 
 
 def run(*command):
@@ -30,7 +31,9 @@ def run(*command):
 
 
 def quantize(source, out, kind, *flags):
-    said, seconds = run(KVASIR, "quantize", source, out, "--type", kind, "--no-verify", "--json", *flags)
+    """`kind`: a type, or None where the flags say what is wanted."""
+    type_flags = [] if kind is None else ["--type", kind]
+    said, seconds = run(KVASIR, "quantize", source, out, *type_flags, "--no-verify", "--json", *flags)
     return json.loads(said), seconds
 
 
@@ -48,6 +51,7 @@ def main():
     parser.add_argument("--text", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--types", nargs="+", default=TYPES)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--windows", type=int, default=40)
     args = parser.parse_args()
     report = {"source": pathlib.Path(args.source).name, "calibrate": pathlib.Path(args.calibrate).name,
@@ -58,10 +62,11 @@ def main():
         quantize(args.source, folder / "first.gguf", "Q8_0", "--calibrate", args.calibrate, "--method", "imatrix", "--imatrix-out", importance)
         for kind in args.types:
             files = {}
-            for method, flags in {"rtn": [], "imatrix": ["--imatrix-in", importance],
-                                  "gptq": ["--calibrate", args.calibrate]}.items():
+            flags = {"rtn": [], "imatrix": ["--imatrix-in", importance], "gptq": ["--calibrate", args.calibrate],
+                     "awq": ["--calibrate", args.calibrate, "--awq"]}
+            for method in args.methods:
                 path = folder / f"kvasir-{method}.gguf"
-                said, seconds = quantize(args.source, path, kind, *flags)
+                _, seconds = quantize(args.source, path, kind, *flags[method])
                 files[method] = {"bytes": path.stat().st_size, "seconds": seconds, "path": widen(path)}
             path = folder / "llama.gguf"
             _, seconds = run(LLAMA_QUANTIZE, "--imatrix", importance, args.source, path, kind)

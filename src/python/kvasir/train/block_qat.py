@@ -54,8 +54,8 @@ def train_blocks(model: Llama, windows: torch.Tensor, options: BlockQatOptions =
     exact = (copy.deepcopy(model) if teacher is None else teacher).requires_grad_(False)
     set_types(exact, "")
     run = _Run(options, Checkpoint(checkpoint, fingerprint_of(model, exact, windows, options)), progress)
-    for block in model.blocks:
-        set_types(block, options.type, options.others)
+    for number, block in enumerate(model.blocks):
+        set_types(block, options.type, options.others, f"layers.{number}")
     results = []
     with torch.no_grad():
         inputs, targets = model.embed(windows), exact.embed(windows)

@@ -61,10 +61,11 @@ def held(module: nn.Module) -> Iterator[None]:
             matrix._held = None
 
 
-def set_types(module: nn.Module, type: str, others: Mapping[str, str] | None = None) -> None:
+def set_types(module: nn.Module, type: str, others: Mapping[str, str] | None = None, prefix: str = "") -> None:
     """Gives each matrix in `module` the type of its file; "": none. `others` names those that have another, by a part of
-    their names such as "down_proj" or "layers.0.". UsageError: rows that the type's blocks do not divide."""
-    for name, matrix in module.named_modules():
+    their names such as "down_proj" or "layers.0."; `prefix` stands before the names that `module` knows. UsageError: rows
+    that the type's blocks do not divide."""
+    for name, matrix in module.named_modules(prefix=prefix):
         if not isinstance(matrix, Linear):
             continue
         chosen = next((other for part, other in (others or {}).items() if part in name), type)
