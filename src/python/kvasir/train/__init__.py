@@ -13,10 +13,11 @@ from .export import differing_codes, export
 from .fake_quant import fake_quantise, set_types
 from .llama import Llama, LlamaConfig
 from .load import load
+from .masks import MaskedBlock, MaskOptions, mask_weights
 from .prune import prune_neurons
 
 __all__ = [
-    "BlockQatOptions", "BlockResult", "DistillOptions", "Distiller", "Llama", "LlamaConfig", "differing_codes",
-    "export", "fake_quantise", "load", "own_windows", "prune_neurons", "set_types", "student_of", "train_blocks", "windows_of",
-    "windows_of_text",
+    "BlockQatOptions", "BlockResult", "DistillOptions", "Distiller", "Llama", "LlamaConfig", "MaskOptions", "MaskedBlock",
+    "differing_codes", "export", "fake_quantise", "load", "mask_weights", "own_windows", "prune_neurons", "set_types",
+    "student_of", "train_blocks", "windows_of", "windows_of_text",
 ]

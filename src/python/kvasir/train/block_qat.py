@@ -60,10 +60,10 @@ def train_blocks(model: Llama, windows: torch.Tensor, options: BlockQatOptions =
     with torch.no_grad():
         inputs, targets = model.embed(windows), exact.embed(windows)
     for number, (block, exact_block) in enumerate(zip(model.blocks, exact.blocks)):
-        _through(exact_block, targets, options.batch_size)
+        through(exact_block, targets, options.batch_size)
         results.append(run.train(number, block, inputs, targets))
         with held(block):
-            _through(block, inputs, options.batch_size)
+            through(block, inputs, options.batch_size)
     return results
 
 
@@ -74,7 +74,7 @@ def relative_error(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor
     return out
 
 
-def _through(block: Block, hidden: torch.Tensor, batch_size: int) -> None:
+def through(block: Block, hidden: torch.Tensor, batch_size: int) -> None:
     """Replaces a block's inputs by its outputs."""
     with torch.no_grad():
         for begin in range(0, len(hidden), batch_size):

@@ -78,7 +78,8 @@ def _quadratic(matrix: torch.Tensor, products: torch.Tensor) -> torch.Tensor:
     return ((matrix @ products) * matrix).sum()
 
 
-def _damped(products: torch.Tensor) -> torch.Tensor:
+def damped(products: torch.Tensor) -> torch.Tensor:
+    """The products with a hundredth of the inputs' mean square on the diagonal, so that an inverse exists."""
     diagonal = products.diagonal()
     return products + torch.diag(torch.full_like(diagonal, float(diagonal.mean()) * _DAMPING + 1e-30))
 
@@ -86,7 +87,7 @@ def _damped(products: torch.Tensor) -> torch.Tensor:
 def kept_neurons(down: torch.Tensor, products: torch.Tensor, count: int) -> torch.Tensor:
     """The indices of `count` neurons, ascending. A neuron's loss is its column's square over its diagonal element of the
     products' inverse; the inverse follows each removal."""
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(_damped(products)))
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped(products)))
     columns = down.clone()
     diagonal = inverse.diagonal().clone()
     open_ones = torch.ones(down.shape[1], dtype=torch.bool)
@@ -109,5 +110,5 @@ def kept_neurons(down: torch.Tensor, products: torch.Tensor, count: int) -> torc
 
 def compensated(down: torch.Tensor, products: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
     """The columns of the kept neurons that come nearest to the old output: [outputs, kept]."""
-    damped = _damped(products)
+    damped = damped(products)
     return torch.linalg.solve(damped[kept][:, kept], damped[kept] @ down.T).T
