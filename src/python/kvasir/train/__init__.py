@@ -15,9 +15,10 @@ from .llama import Llama, LlamaConfig
 from .load import load
 from .masks import MaskedBlock, MaskOptions, mask_weights
 from .prune import prune_neurons
+from .prune_layers import RemovedLayer, prune_layers
 
 __all__ = [
     "BlockQatOptions", "BlockResult", "DistillOptions", "Distiller", "Llama", "LlamaConfig", "MaskOptions", "MaskedBlock",
-    "differing_codes", "export", "fake_quantise", "load", "mask_weights", "own_windows", "prune_neurons", "set_types",
-    "student_of", "train_blocks", "windows_of", "windows_of_text",
+    "RemovedLayer", "differing_codes", "export", "fake_quantise", "load", "mask_weights", "own_windows", "prune_layers",
+    "prune_neurons", "set_types", "student_of", "train_blocks", "windows_of", "windows_of_text",
 ]

@@ -16,7 +16,7 @@ from .prune import damped
 METHODS = ("magnitude", "wanda", "sparsegpt")
 _COLUMNS = 128  # whose weights SparseGPT chooses among at once
 #: By the first matrix that reads some inputs: all that read them.
-_READERS = {
+READERS = {
     "self_attn.q_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "self_attn.o_proj": ("self_attn.o_proj",),
     "mlp.gate_proj": ("mlp.gate_proj", "mlp.up_proj"),
@@ -72,7 +72,7 @@ def _mask_block(number: int, block: Block, hidden: torch.Tensor, rule: _Rule, op
     if options.method != "magnitude":
         moments = input_moments(block, hidden, options.batch_size, products=options.method == "sparsegpt")
     zeros = weights = 0
-    for first, names in _READERS.items():
+    for first, names in READERS.items():
         for name in names:
             matrix = block.get_submodule(name)
             assert isinstance(matrix, Linear)
@@ -83,7 +83,7 @@ def _mask_block(number: int, block: Block, hidden: torch.Tensor, rule: _Rule, op
 
 
 def input_moments(block: Block, hidden: torch.Tensor, batch_size: int, *, products: bool) -> dict[str, torch.Tensor]:
-    """Means over tokens, by the names of _READERS: of the products of a matrix's inputs [inputs, inputs], or of their
+    """Means over tokens, by the names of READERS: of the products of a matrix's inputs [inputs, inputs], or of their
     squares alone [inputs]."""
     sums: dict[str, torch.Tensor] = {}
 
@@ -94,7 +94,7 @@ def input_moments(block: Block, hidden: torch.Tensor, batch_size: int, *, produc
             sums[name] = sums[name] + found if name in sums else found
         return add
 
-    hooks = [block.get_submodule(name).register_forward_pre_hook(add_to(name)) for name in _READERS]
+    hooks = [block.get_submodule(name).register_forward_pre_hook(add_to(name)) for name in READERS]
     try:
         through(block, hidden.clone(), batch_size)
     finally:
