@@ -110,5 +110,5 @@ def kept_neurons(down: torch.Tensor, products: torch.Tensor, count: int) -> torc
 
 def compensated(down: torch.Tensor, products: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
     """The columns of the kept neurons that come nearest to the old output: [outputs, kept]."""
-    damped = damped(products)
-    return torch.linalg.solve(damped[kept][:, kept], damped[kept] @ down.T).T
+    rows = damped(products)[kept]
+    return torch.linalg.solve(rows[:, kept], rows @ down.T).T
