@@ -82,7 +82,7 @@ KVASIR_TARGET_END
 
 namespace kvasir::bench {
 
-SparseMatmul sparse_matmul_of(DType dtype, const char* isa) {
+SparseMatmul sparse_matmul_of([[maybe_unused]] DType dtype, [[maybe_unused]] const char* isa) {
 #ifdef __x86_64__
   const bool is_byte = dtype == DType::kQ8_0;
   if (!is_byte && dtype != DType::kQ4_0) return nullptr;
