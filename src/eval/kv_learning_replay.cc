@@ -45,20 +45,20 @@ std::vector<const learn::ShadowSequence*> stream_of(Shadows recorded, std::uint6
   return stream;
 }
 
-// The costs of each under what no replay changes.
-std::vector<learn::KnownCosts> known_costs(const kv::KvCacheConfig& kv, const Champion& champion, Shadows recorded) {
+// Of each, what no replay changes.
+std::vector<learn::KnownSequence> known_of(const kv::KvCacheConfig& kv, const Champion& champion, Shadows recorded) {
   const learn::ShadowJudge judge(kv);
   const auto served = champion ? std::optional(judge.served(*champion, 0)) : std::nullopt;
   const std::vector<const kv::ServedForecast*> forecasts = {nullptr, served ? &*served : nullptr};
-  std::vector<learn::KnownCosts> known;
+  std::vector<learn::KnownSequence> known;
   for (const learn::ShadowSequence& sequence : recorded) {
     const std::vector<learn::ShadowCost> costs = judge.costs(sequence, forecasts);
-    known.push_back({costs[0], costs[1]});
+    judge.add_rows(sequence, forecasts[1], known.emplace_back(costs[0], costs[1]).rows);
   }
   return known;
 }
 
-Result<LearningReplay> replay(const kv::KvCacheConfig& kv, const Champion& champion, Shadows recorded, std::span<const learn::KnownCosts> known,
+Result<LearningReplay> replay(const kv::KvCacheConfig& kv, const Champion& champion, Shadows recorded, std::span<const learn::KnownSequence> known,
                               std::uint64_t seed, std::int64_t num_sequences, const KeepGoing& keep_going) {
   constexpr double kSecondsBetween = 60.0;
   learn::ForecastLearning learning(kv, {.network = champion}, {.seed = seed});
@@ -147,7 +147,7 @@ Status replay_kv_learning(const EngineConfig& config, std::span<const std::vecto
     if (is_shifted && traffic.size() < 2) break;
     const Shadows recorded = is_shifted ? Shadows(traffic.back()) : Shadows(traffic.front()).subspan(num_of_champion);
     const std::int32_t count = is_shifted ? options.num_shifted : options.num_unshifted;
-    const std::vector<learn::KnownCosts> known = known_costs(loaded.kv, champion, recorded);
+    const std::vector<learn::KnownSequence> known = known_of(loaded.kv, champion, recorded);
     for (std::int32_t seed = 1; seed <= count; ++seed) {
       KVASIR_TRY(LearningReplay outcome,
                  replay(loaded.kv, champion, recorded, known, static_cast<std::uint64_t>(seed), options.num_sequences, keep_going));

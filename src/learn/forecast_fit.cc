@@ -20,7 +20,7 @@ constexpr float kLeastRate = 1e-5f;
 constexpr double kLeastSpread = 1e-3;
 constexpr std::int32_t kWarmUpSteps = 100;
 constexpr float kFirstMomentum = 0.9f, kSecondMomentum = 0.99f;
-constexpr std::int32_t kStepsPerQuestion = 50;
+constexpr std::int32_t kStepsPerQuestion = 25;
 
 // All numbers of a network in one run: those of the inputs, both outputs, the hidden biases and both outputs' biases.
 class Numbers {
@@ -84,13 +84,15 @@ void add_slopes(const ForecastRow& row, const Scaling& scaling, Numbers& numbers
   const float asked_slope = is_cut(log_odds) ? 0.0f : 1.0f / (1.0f + std::exp(-log_odds)) - row.asked;
   slopes.output_bias(cell) += slope;
   slopes.asked_bias(cell) += asked_slope;
+  std::array<float, kHidden> of_hidden;
   for (std::size_t j = 0; j < kHidden; ++j) {
-    if (hidden[j] <= 0.0f) continue;
-    slopes.output()[j] += slope * hidden[j];
-    slopes.asked()[j] += asked_slope * hidden[j];
-    const float of_hidden = slope * numbers.output()[j] + asked_slope * numbers.asked()[j];
-    slopes.hidden_bias(cell)[j] += of_hidden;
-    for (std::size_t i = 0; i < kInputs; ++i) slopes.input(i)[j] += of_hidden * x[i];
+    slopes.output()[j] += slope * std::max(0.0f, hidden[j]);
+    slopes.asked()[j] += asked_slope * std::max(0.0f, hidden[j]);
+    of_hidden[j] = hidden[j] > 0.0f ? slope * numbers.output()[j] + asked_slope * numbers.asked()[j] : 0.0f;
+    slopes.hidden_bias(cell)[j] += of_hidden[j];
+  }
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    for (std::size_t j = 0; j < kHidden; ++j) slopes.input(i)[j] += of_hidden[j] * x[i];
   }
 }
 

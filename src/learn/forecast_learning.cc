@@ -21,19 +21,20 @@ double evidence_to_win(std::int64_t challenger) {
 ForecastLearning::ForecastLearning(const kv::KvCacheConfig& kv, Champion champion, const LearningConfig& config)
     : config_(config), judge_(kv), champion_(std::move(champion)), rows_(config.max_rows, config.seed) {
   if (champion_.network) champion_served_ = judge_.served(*champion_.network, champion_.version);
+  first_served_ = champion_served_;
 }
 
-LearningNews ForecastLearning::add(const ShadowSequence& sequence, double now_s, const KnownCosts* known) {
+LearningNews ForecastLearning::add(const ShadowSequence& sequence, double now_s, const KnownSequence* known) {
   const LearningNews news = judge(sequence, now_s, known);
   of_sequence_.clear();
-  judge_.add_rows(sequence, served(), of_sequence_);
-  for (const ForecastRow& row : of_sequence_) rows_.add(row);
+  if (known == nullptr) judge_.add_rows(sequence, first_served_ ? &*first_served_ : nullptr, of_sequence_);
+  for (const ForecastRow& row : known != nullptr ? known->rows : of_sequence_) rows_.add(row);
   ++num_sequences_;
   ++num_since_;
   return news;
 }
 
-LearningNews ForecastLearning::judge(const ShadowSequence& sequence, double now_s, const KnownCosts* known) {
+LearningNews ForecastLearning::judge(const ShadowSequence& sequence, double now_s, const KnownSequence* known) {
   if (state_ == KvLearningState::kOff) return LearningNews::kNone;
   const std::array<const kv::ServedForecast*, 3> forecasts = {nullptr, served(), challenger_served_ ? &*challenger_served_ : nullptr};
   const std::size_t first = known != nullptr ? 2 : 0, end = duel_ ? 3 : 2;

@@ -19,7 +19,7 @@ struct LearningConfig {
   std::uint64_t seed = 1;
   std::size_t max_rows = 65'536;
   std::int32_t num_first_sequences = 100;  // before the first challenger; later ones wait for as many new ones
-  FitOptions fit = {.num_steps = 1500, .num_rows_per_step = 256, .greatest_rate = 1e-3f};
+  FitOptions fit = {.num_steps = 4000, .num_rows_per_step = 512};
   double seconds_between_swaps = 3600.0;
 };
 
@@ -32,8 +32,10 @@ struct Champion {
   double cost_ratio = 1.0;                          // its costs in that duel, beside those of the champion before
 };
 
-struct KnownCosts {
+// Of a sequence, what the first champion makes of it.
+struct KnownSequence {
   ShadowCost decayed_mass, champion;
+  std::vector<ForecastRow> rows;
 };
 
 enum class LearningNews : std::uint8_t { kNone, kPromoted, kChampionStays, kTurnedOff };
@@ -47,8 +49,8 @@ class ForecastLearning {
   ForecastLearning(const kv::KvCacheConfig& kv, Champion champion, const LearningConfig& config);
 
   // A sequence of never-evict shadows, in the order of time. `now_s`: of a clock that only goes forward.
-  // `known`: its costs under decayed mass and the champion, from somebody who plays streams again; null: they are computed.
-  LearningNews add(const ShadowSequence& sequence, double now_s, const KnownCosts* known = nullptr);
+  // `known`: from somebody who plays streams again, until the first promotion; null: it is computed.
+  LearningNews add(const ShadowSequence& sequence, double now_s, const KnownSequence* known = nullptr);
 
   // Whether the next challenger shall be learned now.
   bool wants_training() const;
@@ -65,13 +67,15 @@ class ForecastLearning {
   const Duel* duel() const { return duel_ ? &*duel_ : nullptr; }
 
  private:
-  LearningNews judge(const ShadowSequence& sequence, double now_s, const KnownCosts* known);
+  LearningNews judge(const ShadowSequence& sequence, double now_s, const KnownSequence* known);
   LearningNews end_duel(DuelVerdict verdict, double now_s);
   void promote(double now_s);
 
   const LearningConfig config_;
   const ShadowJudge judge_;
   Champion champion_;
+  // What served at first, so that questions are not unlearned by one promotion after another.
+  std::optional<kv::ServedForecast> first_served_;
   std::optional<kv::ServedForecast> champion_served_;
   std::optional<kv::ForecastNetwork> challenger_;
   std::optional<kv::ServedForecast> challenger_served_;

@@ -114,6 +114,32 @@ TEST(LearningOfForecasts, TurnsItselfOffWhenDecayedMassIsBetter) {
   EXPECT_EQ(learning.champion().version, 3);
 }
 
+TEST(LearningOfForecasts, MixesTheChanceThatCameWithTheFirstOnes) {
+  const ShadowJudge judge(cache());
+  kv::ForecastNetwork knows = usual_champion();
+  knows.asked_weights = {};
+  knows.asked_biases = {-3.0f, -1.0f, 0.0f, 2.0f};
+  const kv::ServedForecast first = judge.served(knows, 0);
+  ShadowSequence sequence = Traffic(5, false).next();
+  sequence[0].greatest_share[0] = 0.5f;  // the first block of the first cell is asked for
+  const auto asked_of = [&](const kv::ServedForecast* served) {
+    std::vector<ForecastRow> rows;
+    judge.add_rows(sequence, served, rows);
+    EXPECT_EQ(std::ssize(rows), kCells * kBlocks);
+    return rows;
+  };
+  const std::vector<ForecastRow> mixed = asked_of(&first);
+  for (std::size_t i = 0; i < mixed.size(); ++i) {
+    const double chance = 1.0 / (1.0 + std::exp(-knows.asked_biases[static_cast<std::size_t>(mixed[i].cell)]));
+    EXPECT_NEAR(mixed[i].asked, 0.5 * chance + (i == 0 ? 0.5 : 0.0), 1e-6) << i;
+  }
+  EXPECT_EQ(asked_of(nullptr)[0].asked, 1.0f);
+  EXPECT_EQ(asked_of(nullptr)[1].asked, 0.0f);
+  sequence[0].greatest_share.clear();  // of long steps nobody can tell
+  for (const ForecastRow& row : asked_of(&first)) EXPECT_NEAR(row.asked, 1.0 / (1.0 + std::exp(-knows.asked_biases[static_cast<std::size_t>(row.cell)])), 1e-6);
+  EXPECT_EQ(asked_of(nullptr)[0].asked, 0.0f);
+}
+
 TEST(LearningOfForecasts, GivesATrainingUpThatIsStopped) {
   ForecastLearning learning(cache(), {}, {.num_first_sequences = 1, .fit = kShortFit});
   Traffic traffic(1, false);

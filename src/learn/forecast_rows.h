@@ -17,7 +17,7 @@ struct ForecastRow {
   kv::ForecastInputs::Inputs inputs;
   std::int32_t cell = 0;  // through all layers without a window
   float target = 0.0f;    // attention of the next kHorizonBlocks blocks' queries, in means of the head's long memories
-  float asked = 0.0f;     // 1: one of these blocks' queries paid it kAskedShare of their attention; or another forecast's chance
+  float asked = 0.0f;     // 1: one of these blocks' queries paid it kAskedShare of their attention; or a chance
 };
 
 inline constexpr std::int32_t kHorizonBlocks = 32;

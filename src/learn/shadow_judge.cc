@@ -19,6 +19,8 @@ namespace {
 // be asked for.
 constexpr double kMeansOfAsking = 30.0;
 
+constexpr float kShareOfTraffic = 0.5f;  // in the chance that a row teaches
+
 // A plan of the view beside what came.
 void add_cost(const kv::PolicyView& view, const std::vector<kv::BlockForecast>& forecasts, const ShadowAct& act, double& of_plan, double& asked_for) {
   kv::PricedLadder ladder(view);
@@ -115,9 +117,10 @@ std::vector<ShadowCost> ShadowJudge::costs(const ShadowSequence& sequence, std::
   return all;
 }
 
-void ShadowJudge::add_rows(const ShadowSequence& sequence, const kv::ServedForecast* champion, std::vector<ForecastRow>& rows) const {
+void ShadowJudge::add_rows(const ShadowSequence& sequence, const kv::ServedForecast* first, std::vector<ForecastRow>& rows) const {
   for (const ShadowAct& act : sequence) {
-    const kv::ForecastNetwork* network = champion != nullptr ? champion->of(act.group) : nullptr;
+    const kv::ForecastNetwork* network = first != nullptr ? first->of(act.group) : nullptr;
+    const bool knows = network != nullptr && !network->asked_biases.empty();
     const std::int32_t first_cell = cells_before(groups_, act.group);
     with_view(act, {}, [&](const kv::PolicyView& view) {
       const kv::DecayedMass mass(view);
@@ -127,10 +130,10 @@ void ShadowJudge::add_rows(const ShadowSequence& sequence, const kv::ServedForec
         for (std::int32_t b = 0; b < act.num_blocks; ++b) {
           ForecastRow row{.inputs = inputs.blocks()[static_cast<std::size_t>(b)], .cell = first_cell + cell};
           row.target = target_of(act.later[act.at(cell, b)], inputs.mean());
-          const bool was_asked = !act.greatest_share.empty() && act.greatest_share[act.at(cell, b)] > kAskedShare;
-          const bool knows = network != nullptr && !network->asked_biases.empty();
-          const float chance = knows ? 1.0f / (1.0f + std::exp(-network->outputs(static_cast<std::size_t>(cell), row.inputs).log_odds_of_asked)) : 0.0f;
-          row.asked = was_asked ? 1.0f : chance;
+          const bool can_tell = !act.greatest_share.empty();
+          const float came = can_tell && act.greatest_share[act.at(cell, b)] > kAskedShare ? 1.0f : 0.0f;
+          const float chance = knows ? 1.0f / (1.0f + std::exp(-network->outputs(static_cast<std::size_t>(cell), row.inputs).log_odds_of_asked)) : came;
+          row.asked = can_tell ? kShareOfTraffic * came + (1.0f - kShareOfTraffic) * chance : chance;
           rows.push_back(row);
         }
       }

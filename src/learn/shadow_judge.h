@@ -35,9 +35,10 @@ class ShadowJudge {
 
   // By forecast; null: decayed mass. Requires: acts of this cache's groups.
   std::vector<ShadowCost> costs(const ShadowSequence& sequence, std::span<const kv::ServedForecast* const> forecasts) const;
-  // The rows of a sequence's acts. A block that was not asked for, or of which nobody can tell, has the chance that `champion`
-  // gives: most texts ask for nothing, and would unlearn what a question needs. Null: it knows no chance.
-  void add_rows(const ShadowSequence& sequence, const kv::ServedForecast* champion, std::vector<ForecastRow>& rows) const;
+  // The rows of a sequence's acts. Half of a block's chance is what came, the other half what `first` says: most texts ask for
+  // nothing, and alone they would unlearn what a question needs. Where nobody can tell what came all of it is first's. Null, or
+  // without a chance: what came counts alone.
+  void add_rows(const ShadowSequence& sequence, const kv::ServedForecast* first, std::vector<ForecastRow>& rows) const;
 
  private:
   template <class Visit>
