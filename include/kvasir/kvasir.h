@@ -100,6 +100,7 @@ typedef struct kvasir_sampling {
   const char* kv_quality; /* "exact", "gate" or "best_effort"; NULL: gate */
   /* The most of a head's attention that later tokens may be expected to pay to what is dropped, 0 to 1; NULL: kv_quality's. */
   const double* kv_max_lost_share;
+  int32_t kv_learn; /* 0: nothing is learned from this request, whatever its server learns from others; 1 by default */
   /* The form of the answer, one of four at most (docs/GUIDED.md). */
   const char* json_schema;    /* it satisfies this JSON Schema; NULL: no such form */
   const char* regex;          /* the whole answer matches; NULL: no such form */

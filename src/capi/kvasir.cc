@@ -160,6 +160,7 @@ Result<kvasir::KvParams> kv_of(const kvasir_sampling& sampling) {
   if (sampling.kv_quality != nullptr)
     KVASIR_CHECKED(of_field(kvasir::set_kv_quality(sampling.kv_quality, kv)));
   if (sampling.kv_max_lost_share != nullptr) kv.max_lost_share = *sampling.kv_max_lost_share;
+  kv.learns = sampling.kv_learn != 0;
   return kv;
 }
 
@@ -319,6 +320,7 @@ kvasir_sampling kvasir_default_sampling(void) {
   sampling.temperature = params.temperature;
   sampling.top_p = params.top_p;
   sampling.repetition_penalty = params.repetition_penalty;
+  sampling.kv_learn = 1;
   return sampling;
 }
 

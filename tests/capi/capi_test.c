@@ -155,6 +155,8 @@ static void test_answers(kvasir_engine* engine) {
   sampling.kv_budget = "50%";
   sampling.kv_quality = "best_effort";
   sampling.kv_max_lost_share = &all;
+  EXPECT(sampling.kv_learn == 1); /* as kvasir_default_sampling says */
+  sampling.kv_learn = 0;
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
 }
 
