@@ -107,6 +107,9 @@ class KvEvaluation {
  private:
   Status open() {
     KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
+    if (!config.kv_forecast_path.empty() && std::ranges::count(options_.policies, "ladder-learned") == 0) {
+      return make_error(ErrorKind::kUsage, "--kv-forecast: it changes nothing without ladder-learned among --policies", "kv-forecast");
+    }
     std::error_code failure;
     std::filesystem::create_directories(options_.report, failure);
     if (failure) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/text_file.h"
 #include "cli/number_range.h"
+#include "engine/kv_params.h"
 #include "io/kv_calibration.h"
 #include "quality/kv_learning.h"
 #include "store/model_store.h"
@@ -36,6 +38,14 @@ Status check_learning(const LearnOptions& options, std::size_t num_models) {
   std::error_code ignored;
   if (std::filesystem::exists(options.file, ignored)) KVASIR_CHECKED(io::read_kv_forecast(options.file));
   return can_replace_text_file(options.file);
+}
+
+void warn_of_unused_forecasts(const LearnOptions& options, const EngineConfig& config, const KvParams& defaults, const std::string& canary, Logger& logger) {
+  constexpr std::string_view kLearned = "ladder-learned";
+  if (uses_learned_forecast(defaults) || canary == kLearned) return;
+  constexpr std::string_view kUnless = "without --kv-policy ladder-learned and --kv-budget, unless requests ask for both";
+  if (!config.kv_forecast_path.empty()) logger.warning("--kv-forecast: it changes nothing {}", kUnless);
+  if (!options.file.empty()) logger.warning("--kv-learn: nothing is learned {}", kUnless);
 }
 
 Result<std::shared_ptr<const void>> begin_learning(const LearnOptions& options, const std::string& model, EngineConfig& config, Logger& logger) {

@@ -23,6 +23,9 @@ void add_learn_options(CLI::App& verb, LearnOptions& options);
 // Before a model is looked for. Errors: kUsage (several models), kBadFile (the file has no forecast), kMachine (nor can be written).
 Status check_learning(const LearnOptions& options, std::size_t num_models);
 
+// A line for each of --kv-forecast and --kv-learn that the requests' defaults and --kv-canary leave without effect.
+void warn_of_unused_forecasts(const LearnOptions& options, const EngineConfig& config, const KvParams& defaults, const std::string& canary, Logger& logger);
+
 // The learner for engines of this configuration; null where nothing is learned. It must outlive them, and the logger outlives it.
 // `model`: as MODEL. Errors: as store::resolve_model and quality::begin_kv_learning.
 Result<std::shared_ptr<const void>> begin_learning(const LearnOptions& options, const std::string& model, EngineConfig& config, Logger& logger);

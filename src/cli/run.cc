@@ -228,6 +228,10 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
                                   printable_line(options.model)),
                       "model");
   }
+  const bool may_change = !prompt;  // by /set
+  if (!config.kv_forecast_path.empty() && !may_change && !uses_learned_forecast(options.kv) && !globals.quiet) {
+    say("kvasir: --kv-forecast: it changes nothing without --kv-policy ladder-learned and --kv-budget");
+  }
   fill_sampling(options.sampling, session.engine->model_info().default_sampling);
   if (!options.raw && session.engine->chat_template() == nullptr) {
     options.raw = true;

@@ -247,6 +247,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(ModelMemory memory, ModelMemory::share(places, config, options.models.max_loaded, logger));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(OpenedModels models, open_models(options, places, globals, signals, logger));
+  warn_of_unused_forecasts(options.learning, config, options.server.kv, options.shadows.canary, logger);
   const std::shared_ptr<OnDemandEngine> first = models.served.front().engine;
   options.server.served_model_name = places.front().name;
   options.server.drain_ms = 1000 * options.drain_seconds;

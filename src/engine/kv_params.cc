@@ -124,6 +124,10 @@ bool is_compressed(const KvParams& kv) {
   return kv.only_at_tokens > 0 || policy_settings(kv).is_lossy();
 }
 
+bool uses_learned_forecast(const KvParams& kv) {
+  return is_compressed(kv) && kv::find_policy(kv.policy) == &kv::learned_ladder_policy();
+}
+
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices) {
   if (usage.is_shadow || usage.full_bytes == 0 || (kv.budget >= 1.0 && kv.budget_bytes == 0)) return std::nullopt;
   const std::int64_t allowed_bytes = kv.budget_bytes * std::max(num_choices, 1);

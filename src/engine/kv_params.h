@@ -32,6 +32,9 @@ Status validate(const KvParams& kv);
 // Whether it may leave cells in a coarser format than they were written in, or drop them.
 bool is_compressed(const KvParams& kv);
 
+// Whether its plans are by a learned forecast: ladder-learned with a budget to keep.
+bool uses_learned_forecast(const KvParams& kv);
+
 // Why the budget is not kept by an answer of `num_choices` whose keys and values are `usage`; nothing: it is, or there
 // is none.
 std::optional<std::string> unmet_budget(const KvParams& kv, const KvUsage& usage, std::int32_t num_choices);

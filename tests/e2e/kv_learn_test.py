@@ -48,6 +48,15 @@ class KvLearn(CommandLineTest):
         found = re.search(rf'^kvasir_{name}{{model="[^"]*"}} (\S+)$', self.call("/metrics")[0], re.MULTILINE)
         return float(found[1])
 
+    def calibrated(self):
+        """The calibration of model.gguf, with a forecast that is the same for all blocks."""
+        self.kvasir("calibrate-kv", "model.gguf", "--file", self.file("text.txt", (TEXT * 60).encode()))
+        kept = json.loads((self.folder / "model.gguf.kv.json").read_text())
+        heads = len(kept["kv_head_weights"])
+        kept["kv_forecast"] = {"input_weights": [0] * (7 * 16), "hidden_biases": [0] * (16 * heads), "output_weights": [0] * 16,
+                               "output_biases": [0] * heads}
+        return kept
+
     def test_shadows_keep_all_of_their_kv_and_are_learned_from(self):
         self.serve("--kv-learn", "learned.json", "--kv-shadow-share", "1", "--kv-learn-cpu", "1", "--kv-log", "kv.db")
         plain = self.complete(1)[0]
@@ -89,11 +98,7 @@ class KvLearn(CommandLineTest):
 
     def test_learning_goes_on_from_a_file_and_from_no_other(self):
         shutil.copy(LLAMA, self.folder / "model.gguf")
-        self.kvasir("calibrate-kv", "model.gguf", "--file", self.file("text.txt", (TEXT * 60).encode()))
-        kept = json.loads((self.folder / "model.gguf.kv.json").read_text())
-        heads = len(kept["kv_head_weights"])
-        kept["kv_forecast"] = {"input_weights": [0] * (7 * 16), "hidden_biases": [0] * (16 * heads), "output_weights": [0] * 16,
-                               "output_biases": [0] * heads}
+        kept = self.calibrated()
         learned = {"version": 4, "rows": 100, "sequences": 200, "cost_ratio": 0.9}
         (self.folder / "learned.json").write_text(json.dumps(kept | {"kv_learned": learned}))
         self.serve("--kv-learn", "learned.json", "--kv-log", "kv.db", "--kv-shadow-share", "0", model="model.gguf")
@@ -110,6 +115,50 @@ class KvLearn(CommandLineTest):
                            (json.dumps({"kv_format_costs": {}}), "it has no forecast")):
             (self.folder / "other.json").write_text(text)
             self.refusal(BAD_FILE, *serve, "other.json", says=says)
+
+    def test_a_killed_server_leaves_its_file_and_the_next_goes_on(self):
+        shutil.copy(LLAMA, self.folder / "model.gguf")
+        learned = json.dumps(self.calibrated() | {"kv_learned": {"version": 4, "rows": 100, "sequences": 200, "cost_ratio": 0.9}})
+        file = self.folder / "learned.json"
+        file.write_text(learned)
+        before = set(self.folder.iterdir())
+        for _ in range(2):
+            self.serve("--kv-policy", "ladder-learned", "--kv-budget", "0.3", "--kv-learn", "learned.json", "--kv-shadow-share", "1",
+                       "--kv-learn-cpu", "1", model="model.gguf")
+            self.assertEqual(self.learning()["version"], 4)
+            for number in range(3):
+                self.complete(number, **LEARNED)
+            self.learning(1)  # and more wait
+            self.process.kill()
+            self.process.wait(TIME_LIMIT_S)
+            self.assertEqual(file.read_text(), learned)
+            self.assertEqual({path for path in self.folder.iterdir() if path.suffix != ""}, {path for path in before if path.suffix != ""})
+
+    def test_a_server_without_the_policy_says_that_nothing_is_learned(self):
+        shutil.copy(LLAMA, self.folder / "model.gguf")
+        kept = self.calibrated()
+        (self.folder / "forecast.json").write_text(json.dumps(kept))
+        learns = ("--kv-learn", "learned.json", "--kv-forecast", "forecast.json")
+        of_forecast, of_learning = b"--kv-forecast: it changes nothing without --kv-policy ladder-learned", b"--kv-learn: nothing is learned without"
+        for flags in ((), ("--kv-policy", "ladder", "--kv-budget", "0.3"), ("--kv-policy", "ladder-learned")):
+            said = self.warnings("model.gguf", *learns, *flags)
+            self.assertEqual((said.count(of_forecast), said.count(of_learning), said.count(b"warning")), (1, 1, 2), said)
+        for flags in (("--kv-policy", "ladder-learned", "--kv-budget", "0.3"),
+                      ("--kv-policy", "ladder", "--kv-budget", "0.3", "--kv-shadow", "0.5", "--kv-canary", "ladder-learned")):
+            self.assertNotIn(b"warning", self.warnings("model.gguf", *learns, *flags))
+        run = ("run", "model.gguf", "hi", "--raw", "--max-tokens", "1", "--kv-forecast", "forecast.json")
+        said = "kvasir: --kv-forecast: it changes nothing without --kv-policy ladder-learned and --kv-budget\n"
+        self.assertEqual(self.kvasir(*run).stderr.count(said), 1)
+        self.assertNotIn("--kv-forecast", self.kvasir(*run, "--kv-policy", "ladder-learned", "--kv-budget", "0.3").stderr)
+        text = self.file("text.txt", (TEXT * 60).encode())
+        self.refusal(USAGE, "eval", "kv", "model.gguf", "--file", text, "--report", "report", "--policies", "ladder", "--kv-forecast", "forecast.json",
+                     says="--kv-forecast: it changes nothing without ladder-learned among --policies")
+
+    def warnings(self, *flags):
+        """What a server says on stderr."""
+        self.serve(*flags[1:], model=flags[0])
+        self.process.terminate()
+        return self.process.communicate(timeout=TIME_LIMIT_S)[1]
 
     def test_flags_that_mean_nothing_are_refused(self):
         self.refusal(USAGE, "serve", LLAMA, "--kv-shadow-share", "0.5", says="--kv-shadow-share")
