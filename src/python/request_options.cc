@@ -97,6 +97,10 @@ void read_kv_max_lost_share(std::string_view name, nb::handle value, Request& re
   if (!value.is_none()) request.kv.max_lost_share = number_of(name, value);
 }
 
+void read_kv_learn(std::string_view name, nb::handle value, Request& request) {
+  request.kv.learns = truth_of(name, value);
+}
+
 void read_pooling(std::string_view name, nb::handle value, Request& request) {
   const std::string pooling = text_of(name, value);
   constexpr std::pair<std::string_view, Pooling> kPoolings[] = {{"model", Pooling::kOfModel},
@@ -188,6 +192,7 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"kv_budget", read_kv_budget},
     {"kv_quality", read_kv_quality},
     {"kv_max_lost_share", read_kv_max_lost_share},
+    {"kv_learn", read_kv_learn},
     {"pooling", read_pooling},
     {"dimensions", read_dimensions},
     {"priority", read_priority},

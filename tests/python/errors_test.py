@@ -59,6 +59,7 @@ def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> k
     ({"choices": []}, "choices: there is no choice"),
     ({"json_schema": {"type": "none"}}, "json_schema: "),
     ({"kv_max_lost_share": 1.5}, "kv_max_lost_share: must be at least 0 and at most 1, got 1.5"),
+    ({"kv_learn": 1}, "kv_learn: must be True or False, got int"),
     ({"kv_quality": "good"}, "kv_quality: must be exact, gate or best_effort, got 'good'"),
 ])
 def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], says: str) -> None:

@@ -119,7 +119,7 @@ def test_tokens_and_texts_are_the_same(pair: Pair) -> None:
 
 def test_kv_policies_keep_the_same(pair: Pair) -> None:
     prompt = (TEXT + " Paris. ") * 40
-    options: dict[str, Any] = {"kv_policy": "ladder", "kv_budget": 0.5, "kv_max_lost_share": 1}
+    options: dict[str, Any] = {"kv_policy": "ladder", "kv_budget": 0.5, "kv_max_lost_share": 1, "kv_learn": False}
     mine = pair.llm.generate(prompt, **GREEDY, **options)
     served = pair.post("/v1/generate", prompt=prompt, **GREEDY, **options)
     assert mine.token_ids == served["token_ids"]

@@ -64,5 +64,6 @@ class RequestOptions(SamplingParams, total=False):
     kv_budget: float | str  #: what it may keep: a share of the bytes in f16 (0.3, "30%") or bytes ("64MiB") (1)
     kv_quality: Literal["exact", "gate", "best_effort"]  #: how far it may go to keep the budget ("gate")
     kv_max_lost_share: float | None  #: instead of kv_quality's: attention expected on what is dropped, 0 to 1 (None)
+    kv_learn: bool  #: False: nothing is learned from this request, whatever a server learns from others (True)
     priority: int  #: lower runs first (0)
     use_prefix_cache: bool  #: False: neither finds computed prefixes nor leaves any (True)
