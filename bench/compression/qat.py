@@ -27,6 +27,7 @@ from kvasir import train
 from kvasir.train import gguf_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK_MATRICES = r"^blk\.\d+\.(attn_(q|k|v|output)|ffn_(gate|up|down))\.weight$"
 KVASIR, DIVERGENCE = ROOT / "build/release/bin/kvasir", ROOT / "build/release/bin/kvasir_divergence"
 
 
@@ -84,18 +85,25 @@ def arguments():
 
 
 def begin_at(args, work, source, windows):
-    """The file whose codes training begins at."""
+    """The file whose codes training begins at. A type that the package gguf cannot read is that of all the blocks' matrices."""
     path = work / f"{args.start}.gguf"
     if path.exists():
         return path
     text = work / "own.txt"
     with kvasir.LLM(args.source, threads=args.threads) as llm:
         text.write_text(llm.detokenize(windows[: len(windows) // 2].reshape(-1).tolist()))
-    return quantize(source, path, args.type, "--calibrate", text, *(["--awq"] if args.start == "awq" else []))
+    flags = (["--awq"] if args.start == "awq" else []) + ([] if is_readable(args.type) else ["--keep", f"{BLOCK_MATRICES}={args.type}"])
+    return quantize(source, path, args.type, "--calibrate", text, *flags)
+
+
+def is_readable(kind):
+    return kind in gguf.GGMLQuantizationType.__members__
 
 
 def other_types(path, kind):
     """The matrices of blocks in another type, by the names of kvasir.train and by those of the file."""
+    if not is_readable(kind):
+        return {}, ["--keep", f"{BLOCK_MATRICES}={kind}"]
     found = [tensor for tensor in gguf.GGUFReader(path).tensors if tensor.name.startswith("blk.") and len(tensor.shape) == 2]
     found = [(tensor.name, tensor.tensor_type.name) for tensor in found if tensor.tensor_type.name != kind]
     hub = {gguf_file.hub_name(name).removeprefix("model.").removesuffix(".weight"): other for name, other in found}
@@ -113,7 +121,7 @@ def train_codes(args, work, start, windows):
         if (step + 1) % 20 == 0:
             print(f"{worked_seconds() - begin:7.0f} s  block {block}  step {step + 1}  loss {loss:.6f}", flush=True)
 
-    model = train.load(start or args.source)
+    model = train.load(quantize(start, work / "begun.f32.gguf", "F32", "--requantize") if start else args.source)
     blocks = train.train_blocks(model, windows, options, teacher=train.load(args.source), checkpoint=work / "checkpoint",
                                 progress=progress)
     return model, blocks, options, keep
@@ -130,11 +138,11 @@ def main():
     seconds, processor_seconds = time.monotonic() - begin, worked_seconds() - worked
     train.export(model, work / "folder")
     trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn", *keep)
-    differing, compared = train.differing_codes(model, trained)
     others = {"start": start} if start else {"rtn": quantize(source, work / "rtn.gguf", args.type, "--method", "rtn")}
     files = {method: quantize(path, work / f"{method}.f32.gguf", "F32", "--requantize")
              for method, path in {"qat": trained, **others}.items()}
     found = run(DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
+    differing, compared = train.differing_codes(model, files["qat"])
     rows = [{"method": method, **json.loads(line)} for method, line in zip(files, found)]
     report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
               "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,

@@ -60,11 +60,12 @@ Result<std::vector<std::vector<std::vector<TokenId>>>> traffic_of(const KvLearnO
 }
 
 constexpr std::string_view kCsvHead =
-    "traffic,champion,seed,sequences,promoted_after,challengers,duel_ratio,log10_evidence,asked_ratio,held_out_sequences,held_out_ratio\n";
+    "traffic,champion,seed,sequences,promoted_after,challengers,duel_ratio,log10_evidence,asked_ratio,asked_dropped_share,held_out_sequences,held_out_ratio\n";
 
 std::string csv_row(const eval::LearningReplay& replay, const std::string& champion) {
-  return fmt::format("{},{},{},{},{},{},{:.4f},{:.2f},{:.3f},{},{:.4f}\n", replay.is_shifted ? "after" : "before", champion, replay.seed, replay.num_sequences,
-                     replay.promoted_after, replay.num_challengers, replay.duel_ratio, replay.log10_evidence, replay.asked_ratio, replay.num_held_out, replay.held_out_ratio);
+  return fmt::format("{},{},{},{},{},{},{:.4f},{:.2f},{:.3f},{:.6f},{},{:.4f}\n", replay.is_shifted ? "after" : "before", champion, replay.seed, replay.num_sequences,
+                     replay.promoted_after, replay.num_challengers, replay.duel_ratio, replay.log10_evidence, replay.asked_ratio, replay.asked_dropped_share,
+                     replay.num_held_out, replay.held_out_ratio);
 }
 
 struct ReplayCount {

@@ -73,6 +73,7 @@ Result<LearningReplay> replay(const kv::KvCacheConfig& kv, const Champion& champ
       outcome.duel_ratio = duel->ratio();
       outcome.log10_evidence = duel->log10_evidence();
       outcome.asked_ratio = duel->asked_ratio();
+      outcome.asked_dropped_share = duel->asked_dropped_share();
     }
     if (news == learn::LearningNews::kPromoted) outcome.promoted_after = i + 1;
     if (learning.wants_training()) learning.train([&](double) { return !keep_going || keep_going(); });

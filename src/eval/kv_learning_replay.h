@@ -43,6 +43,7 @@ struct LearningReplay {
   double duel_ratio = 1.0;      // costs in the last duel, the challenger's to the champion's
   double log10_evidence = 0.0;  // of that duel
   double asked_ratio = 1.0;     // of blocks that were asked for and dropped in it, the challenger's to the champion's
+  double asked_dropped_share = 0.0;  // of blocks that were asked for, those that the challenger dropped in it
   std::int64_t num_held_out = 0;  // sequences behind the promotion
   double held_out_ratio = 1.0;    // costs on these, the new champion's to the first one's
 };

@@ -37,13 +37,14 @@ DuelVerdict Duel::note(const ShadowCost& champion, const ShadowCost& challenger)
   log_ratio_sum_ += log_ratio;
   champion_sum_ += sum_of(champion);
   challenger_sum_ += sum_of(challenger);
-  champion_asked_ += champion.asked_for;
-  challenger_asked_ += challenger.asked_for;
+  asked_ += challenger.asked_for;
+  champion_dropped_ += champion.asked_for_dropped;
+  challenger_dropped_ += challenger.asked_for_dropped;
   gain_.add(place_of(log_ratio));
   if (count_ < kLeastSequences) return DuelVerdict::kUndecided;
   const double least = std::log1p(-kLeastGain);
   const bool gains = mean_log_ratio() <= least && ratio() <= 1.0 - kLeastGain;
-  const bool loses_answers = challenger_asked_ > kMostAskedFor * champion_asked_;
+  const bool loses_answers = challenger_dropped_ > std::max(kMostAskedFor * champion_dropped_, kFewAskedFor * asked_);
   if (gains && !loses_answers && gain_.evidence() >= evidence_to_win_) return DuelVerdict::kChallenger;
   const bool is_hopeless = mean_log_ratio() > least || count_ >= kMostSequences;
   return is_hopeless ? DuelVerdict::kChampion : DuelVerdict::kUndecided;

@@ -29,20 +29,23 @@ class Duel {
   double mean_log_ratio() const { return count_ > 0 ? log_ratio_sum_ / static_cast<double>(count_) : 0.0; }
 
   // Of blocks that were asked for and that the plans drop, the challenger's to the champion's.
-  double asked_ratio() const { return champion_asked_ > 0.0 ? challenger_asked_ / champion_asked_ : 1.0; }
+  double asked_ratio() const { return champion_dropped_ > 0.0 ? challenger_dropped_ / champion_dropped_ : 1.0; }
+  // The challenger's to all blocks that were asked for.
+  double asked_dropped_share() const { return asked_ > 0.0 ? challenger_dropped_ / asked_ : 0.0; }
 
   static constexpr double kLeastGain = 0.05;
   static constexpr std::int64_t kLeastSequences = 200;
   static constexpr std::int64_t kMostSequences = 400;  // then the champion stays
   static constexpr double kMostLogRatio = 0.5;         // of a sequence, either way
-  static constexpr double kMostAskedFor = 1.1;         // that a winner's plans drop, to those that the champion's drop
+  // What a winner's plans may drop of the blocks that were asked for: so much of what the champion's drop, or so few of all.
+  static constexpr double kMostAskedFor = 1.1, kFewAskedFor = 0.001;
 
  private:
   EProcess gain_;
   double evidence_to_win_;
   std::int64_t count_ = 0;
   double champion_sum_ = 0.0, challenger_sum_ = 0.0, log_ratio_sum_ = 0.0;
-  double champion_asked_ = 0.0, challenger_asked_ = 0.0;
+  double asked_ = 0.0, champion_dropped_ = 0.0, challenger_dropped_ = 0.0;
 };
 
 // Whether a champion's plans cost more than those of decayed mass, which needs no learning.

@@ -70,11 +70,25 @@ TEST(DuelOfForecasts, CheaperPlansThatDropMoreAnswersDoNotWin) {
   Duel duel(kEvidenceToWin);
   DuelVerdict verdict = DuelVerdict::kUndecided;
   while (verdict == DuelVerdict::kUndecided) {
-    verdict = duel.note({.of_plan = {1.0, 1.0}, .asked_for = 1.0}, {.of_plan = {0.8, 0.8}, .asked_for = 1.2});
+    verdict = duel.note({.of_plan = {1.0, 1.0}, .asked_for = 100.0, .asked_for_dropped = 1.0},
+                        {.of_plan = {0.8, 0.8}, .asked_for = 100.0, .asked_for_dropped = 1.2});
   }
   EXPECT_EQ(verdict, DuelVerdict::kChampion);
   EXPECT_EQ(duel.count(), Duel::kMostSequences);
   EXPECT_GT(duel.log10_evidence(), 2.0);
+  EXPECT_NEAR(duel.asked_ratio(), 1.2, 1e-9);
+  EXPECT_NEAR(duel.asked_dropped_share(), 0.012, 1e-9);
+}
+
+TEST(DuelOfForecasts, AHandfulOfAnswersThatAreDroppedDecidesNothing) {
+  for (const double dropped : {0.09, 0.11}) {
+    Duel duel(kEvidenceToWin);
+    DuelVerdict verdict = DuelVerdict::kUndecided;
+    while (verdict == DuelVerdict::kUndecided) {
+      verdict = duel.note({.of_plan = {1.0, 1.0}, .asked_for = 100.0}, {.of_plan = {0.8, 0.8}, .asked_for = 100.0, .asked_for_dropped = dropped});
+    }
+    EXPECT_EQ(verdict, dropped < 0.1 ? DuelVerdict::kChallenger : DuelVerdict::kChampion) << dropped;
+  }
 }
 
 TEST(DuelOfForecasts, ACostThatIsNoNumberIsNoEvidence) {

@@ -22,7 +22,7 @@ constexpr double kMeansOfAsking = 30.0;
 constexpr float kShareOfTraffic = 0.5f;  // in the chance that a row teaches
 
 // A plan of the view beside what came.
-void add_cost(const kv::PolicyView& view, const std::vector<kv::BlockForecast>& forecasts, const ShadowAct& act, double& of_plan, double& asked_for) {
+void add_cost(const kv::PolicyView& view, const std::vector<kv::BlockForecast>& forecasts, const ShadowAct& act, double& of_plan, ShadowCost& cost) {
   kv::PricedLadder ladder(view);
   for (const kv::BlockForecast& forecast : forecasts) ladder.add_cell(forecast);
   std::vector<kv::CellAction> actions;
@@ -35,7 +35,8 @@ void add_cost(const kv::PolicyView& view, const std::vector<kv::BlockForecast>& 
       const kv::PricedLadder::BlockCost planned = ladder.cost_of(b, cell);
       const bool was_asked = !act.greatest_share.empty() && act.greatest_share[act.at(cell, b)] > kAskedShare;
       of_plan += weight * (double{act.later[act.at(cell, b)]} + (was_asked ? kMeansOfAsking * mean : 0.0)) * planned.loss;
-      if (planned.is_dropped && was_asked) asked_for += weight;
+      if (was_asked) cost.asked_for += weight;
+      if (was_asked && planned.is_dropped) cost.asked_for_dropped += weight;
     }
   }
 }
@@ -109,7 +110,7 @@ std::vector<ShadowCost> ShadowJudge::costs(const ShadowSequence& sequence, std::
         const std::vector<kv::BlockForecast> of_act = forecasts_of(view);
         for (std::size_t k = 0; k < kDuelBudgets.size(); ++k) {
           settings.budget_share = kDuelBudgets[k];
-          add_cost(view, of_act, act, all[i].of_plan[k], all[i].asked_for);
+          add_cost(view, of_act, act, all[i].of_plan[k], all[i]);
         }
       }
     });

@@ -20,7 +20,9 @@ inline constexpr std::array<double, 2> kDuelBudgets = {0.2, 0.1};
 // loss. A block that was asked for counts as the planner counts one that is sure to be.
 struct ShadowCost {
   std::array<double, kDuelBudgets.size()> of_plan{};  // by budget
-  double asked_for = 0.0;  // blocks that were asked for and that the plans drop, by their heads' weights; 0 where nobody can tell
+  // Blocks that were asked for, through all plans and by their heads' weights, and those of them that the plans drop. 0 where
+  // nobody can tell.
+  double asked_for = 0.0, asked_for_dropped = 0.0;
 };
 
 // Thread safety: const methods from any thread.

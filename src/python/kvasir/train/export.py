@@ -27,7 +27,7 @@ def export(model: Llama, folder: str | os.PathLike[str]) -> None:
 
 def differing_codes(model: Llama, path: str | os.PathLike[str]) -> tuple[int, int]:
     """How many numbers of a GGUF file differ from those that the model computes with, of how many: in all matrices with a
-    type. ModelError: the file has a matrix in another type."""
+    type. A file that was widened to F32 will do. ModelError: the file has a matrix in another type."""
     reader = gguf.GGUFReader(path)
     tensors = {gguf_file.hub_name(tensor.name): tensor for tensor in reader.tensors}
     differing = compared = 0
@@ -35,13 +35,13 @@ def differing_codes(model: Llama, path: str | os.PathLike[str]) -> tuple[int, in
         if not isinstance(matrix, Linear) or not matrix.file_type:
             continue
         tensor = tensors[f"{name}.weight"]
-        if tensor.tensor_type.name != matrix.file_type:
+        if tensor.tensor_type.name not in (matrix.file_type, "F32"):
             raise ModelError(f"{name}: was trained as {matrix.file_type}, and the file has {tensor.tensor_type.name}")
         trained = matrix.rounded().detach()
         if gguf_file.turns_neighbours(reader, name):
             trained = gguf_file.by_neighbours(trained, model.config.head_dim)
         data = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(-1)
-        found = quant.decode(data, matrix.file_type, (trained.shape[0], trained.shape[1]))
+        found = quant.decode(data, tensor.tensor_type.name, (trained.shape[0], trained.shape[1]))
         # Bits, so that a zero's sign counts.
         differing += int((found.view(np.uint32) != trained.contiguous().numpy().view(np.uint32)).sum())
         compared += found.size
