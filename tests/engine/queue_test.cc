@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -105,14 +106,17 @@ TEST(Queue, ADrainThatIsOverTakesNothingOfAnAnswerEither) {
 TEST(Queue, OneKeyThatHasFilledItKeepsNoOtherOut) {
   const auto engine = one_at_a_time({.max_queued_requests = 3});
   ASSERT_NE(engine, nullptr);
+  std::latch has_been_filled(1);
+  const auto waits = [&](RequestOutput) { has_been_filled.wait(); };  // so that none ends before
   const auto nobody = [](RequestOutput) {};
   Request request = greedy_request({1, 2, 3}, 400);
   request.tenant = "greedy";
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine->submit(request, nobody)) << i;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine->submit(request, waits)) << i;
   EXPECT_FALSE(engine->submit(request, nobody));
   request.tenant = "other";
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(engine->submit(request, nobody)) << i;
   EXPECT_FALSE(engine->submit(request, nobody));
+  has_been_filled.count_down();
   stats_after(*engine, 6);
   EXPECT_TRUE(engine->submit(request, nobody));
 }
