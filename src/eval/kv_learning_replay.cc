@@ -45,7 +45,7 @@ std::vector<const learn::ShadowSequence*> stream_of(Shadows recorded, std::uint6
   return stream;
 }
 
-// Of each, what no replay changes.
+// Costs and rows of each sequence, which no replay changes.
 std::vector<learn::KnownSequence> known_of(const kv::KvCacheConfig& kv, const Champion& champion, Shadows recorded) {
   const learn::ShadowJudge judge(kv);
   const auto served = champion ? std::optional(judge.served(*champion, 0)) : std::nullopt;

@@ -37,7 +37,7 @@ class Duel {
   static constexpr std::int64_t kLeastSequences = 200;
   static constexpr std::int64_t kMostSequences = 400;  // then the champion stays
   static constexpr double kMostLogRatio = 0.5;         // of a sequence, either way
-  // What a winner's plans may drop of the blocks that were asked for: so much of what the champion's drop, or so few of all.
+  // A winner's plans may drop so many of the blocks that were asked for: beside the champion's, or of all.
   static constexpr double kMostAskedFor = 1.1, kFewAskedFor = 0.001;
 
  private:

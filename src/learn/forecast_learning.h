@@ -32,7 +32,7 @@ struct Champion {
   double cost_ratio = 1.0;                          // its costs in that duel, beside those of the champion before
 };
 
-// Of a sequence, what the first champion makes of it.
+// The first champion's costs and rows of a sequence.
 struct KnownSequence {
   ShadowCost decayed_mass, champion;
   std::vector<ForecastRow> rows;
@@ -74,7 +74,7 @@ class ForecastLearning {
   const LearningConfig config_;
   const ShadowJudge judge_;
   Champion champion_;
-  // What served at first, so that questions are not unlearned by one promotion after another.
+  // The forecast that served at first, so that questions are not unlearned by one promotion after another.
   std::optional<kv::ServedForecast> first_served_;
   std::optional<kv::ServedForecast> champion_served_;
   std::optional<kv::ForecastNetwork> challenger_;

@@ -7,7 +7,7 @@
 
 namespace kvasir::quant {
 
-// Of one block (float), or one in each lane (Lanes).
+// One scale and minimum (float), or one in each lane (Lanes).
 template <class T>
 struct ScaleMinOf {
   T scale{}, min{};
@@ -81,7 +81,7 @@ KVASIR_FIT_INLINE ScaleMinOf<T> fitted_to(const NumberSums& numbers, const CodeS
   const auto is_free = (determinant > 0.0f) & (free.scale > 0.0f) & (free.min <= most_min);
   const float min = most_min < INFINITY ? most_min : (numbers.w > 0.0f ? numbers.wx / numbers.w : 0.0f);
   const T scale = (codes.wxq - min * codes.wq) / codes.wqq;
-  const T held = (codes.wqq > 0.0f) & (scale > 0.0f) ? scale : T{};
+  const T held = ((codes.wqq > 0.0f) & (scale > 0.0f)) ? scale : T{};
   return {is_free ? free.scale : held, is_free ? free.min : T{} + min};
 }
 
