@@ -4,9 +4,9 @@
     budgets.py SOURCE --calibrate TEXT --text TEXT --out FILE.json --mebibytes 80 85 90 ... [--beside QUALITY.json] [--windows 12]
 
 SOURCE is a GGUF file of floats. Every file is widened to F32 again and compared with SOURCE (kvasir_divergence). QUALITY.json
-is of quality.py with the same source, text and windows: no budget may lose more than a file of llama-quantize's that is
-as large or larger. Exit codes: 0; 1 when a program fails, a file is larger than its budget or smaller than 99.5% of it,
-loses more than one of fewer bytes, or more than llama-quantize's.
+is of quality.py with the same source, text and windows: no file may lose more than one of llama-quantize's that is as
+large or smaller, and the larger ones that it beats are named. Exit codes: 0; 1 when a program fails, a file is larger than
+its budget or smaller than 99.5% of it, loses more than one of fewer bytes, or more than llama-quantize's.
 """
 import argparse
 import json
@@ -50,7 +50,7 @@ def faults_of(rows, beside):
         if before and row["kl"] >= before["kl"]:
             yield f"{name}: KL {row['kl']:.4f}, with fewer bytes {before['kl']:.4f}"
         for other in beside:
-            if other["bytes"] >= row["bytes"] and other["kl"] <= row["kl"]:
+            if other["bytes"] <= row["bytes"] and other["kl"] <= row["kl"]:
                 yield f"{name}: KL {row['kl']:.4f}, {other['type']} of llama-quantize {other['kl']:.4f}"
 
 
@@ -66,7 +66,10 @@ def main():
             print(f"{mebibytes:6.1f} MiB  {row['bytes'] / row['budget_bytes']:7.2%}  predicted {row['predicted_kl']:.4f}"
                   f"  KL {row['kl']:.4f}  ratio {row['ratio']:.4f}  {row['seconds']:.0f} s", flush=True)
     beside = json.loads(pathlib.Path(args.beside).read_text())["rows"] if args.beside else []
-    report["faults"] = list(faults_of(report["rows"], [each for each in beside if each["method"] == "llama-quantize"]))
+    beside = [each for each in beside if each["method"] == "llama-quantize"]
+    for row in report["rows"]:
+        row["larger_ones_beaten"] = [each["type"] for each in beside if each["bytes"] > row["bytes"] and each["kl"] > row["kl"]]
+    report["faults"] = list(faults_of(report["rows"], beside))
     report["predicted_within_a_quarter"] = sum(0.75 <= row["predicted_kl"] / row["kl"] <= 1.25 for row in report["rows"])
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
     print(*report["faults"], sep="\n")
