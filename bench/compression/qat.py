@@ -96,6 +96,14 @@ def begin_at(args, work, source, windows):
     return quantize(source, path, args.type, "--calibrate", text, *flags)
 
 
+def widened(path, work):
+    """The file's numbers as F32; made once."""
+    out = work / f"{path.stem}.f32.gguf"
+    if not out.exists() or out.stat().st_mtime < path.stat().st_mtime:
+        quantize(path, out, "F32", "--requantize")
+    return out
+
+
 def is_readable(kind):
     return kind in gguf.GGMLQuantizationType.__members__
 
@@ -121,7 +129,7 @@ def train_codes(args, work, start, windows):
         if (step + 1) % 20 == 0:
             print(f"{worked_seconds() - begin:7.0f} s  block {block}  step {step + 1}  loss {loss:.6f}", flush=True)
 
-    model = train.load(quantize(start, work / "begun.f32.gguf", "F32", "--requantize") if start else args.source)
+    model = train.load(widened(start, work) if start else args.source)
     blocks = train.train_blocks(model, windows, options, teacher=train.load(args.source), checkpoint=work / "checkpoint",
                                 progress=progress)
     return model, blocks, options, keep
@@ -139,8 +147,7 @@ def main():
     train.export(model, work / "folder")
     trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn", *keep)
     others = {"start": start} if start else {"rtn": quantize(source, work / "rtn.gguf", args.type, "--method", "rtn")}
-    files = {method: quantize(path, work / f"{method}.f32.gguf", "F32", "--requantize")
-             for method, path in {"qat": trained, **others}.items()}
+    files = {"qat": widened(trained, work), **{method: widened(path, work) for method, path in others.items()}}
     found = run(DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
     differing, compared = train.differing_codes(model, files["qat"])
     rows = [{"method": method, **json.loads(line)} for method, line in zip(files, found)]

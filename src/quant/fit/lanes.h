@@ -12,6 +12,7 @@ namespace kvasir::quant {
 
 inline constexpr int kLanes = 8;
 using Lanes [[gnu::vector_size(4 * kLanes)]] = float;
+inline constexpr Lanes kLaneNumbers = {0, 1, 2, 3, 4, 5, 6, 7};
 
 // Its callers are compiled once more for AVX2, which the machine chooses when it has it. No instruction fuses a multiply
 // and an add, so the bits are the same.

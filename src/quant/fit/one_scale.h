@@ -74,9 +74,8 @@ KVASIR_FIT_INLINE ScaleSums best_of_tries(const float* x, const float* w, float 
     best_wqq = gain > best_gain ? wqq : best_wqq;
     best_gain = gain > best_gain ? gain : best_gain;
   };
-  constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7};
   for (int i = 0; i < kTries; i += kLanes) {
-    const Lanes inverses = (kFirst + kStep * (kLane + static_cast<float>(i))) * unit;
+    const Lanes inverses = (kFirst + kStep * (kLaneNumbers + static_cast<float>(i))) * unit;
     consider(inverses);
     if (!Levels::kIsSymmetric) consider(-inverses);
   }

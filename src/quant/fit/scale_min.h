@@ -103,10 +103,9 @@ KVASIR_FIT_INLINE float error_with(const float* x, const float* w, ScaleMin of) 
 // the least number: numbers that lie on levels already, as those of a quantised file do, are met by these.
 template <int kMostCode>
 KVASIR_FIT_INLINE ScaleMinOf<Lanes> starts_of(int group, float low, float range, float most_min) {
-  constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7};
-  if (group == 2) return {range / (static_cast<float>(kMostCode) - 1.2f + 0.3f * kLane), all_lanes(low)};
+  if (group == 2) return {range / (static_cast<float>(kMostCode) - 1.2f + 0.3f * kLaneNumbers), all_lanes(low)};
   constexpr float kMostCut = 0.32f, kStep = 0.024f;  // of the range, shared by both ends
-  const Lanes cut = kMostCut - kStep * (kLane + static_cast<float>(8 * group));
+  const Lanes cut = kMostCut - kStep * (kLaneNumbers + static_cast<float>(kLanes * group));
   const Lanes from = most_min < INFINITY && low == most_min ? all_lanes(low) : low + 0.5f * range * cut;
   return {range * (1.0f - cut) / static_cast<float>(kMostCode), from > most_min ? all_lanes(most_min) : from};
 }

@@ -254,14 +254,7 @@ KVASIR_FIT_INLINE Lanes rounded_away(Lanes v) {
 KVASIR_FIT_CLONES void fit_q8_0(const float* x, std::int64_t num_blocks, std::byte* row) {
   constexpr int kElements = Q8_0::kBlockElements;
   for (std::int64_t b = 0; b < num_blocks; ++b, x += kElements) {
-    Lanes most{};
-    for (int i = 0; i < kElements; i += kLanes) {
-      const Lanes values = lanes_at(x + i), magnitudes = values < Lanes{} ? -values : values;
-      most = magnitudes > most ? magnitudes : most;
-    }
-    float largest = 0.0f;
-    for (int i = 0; i < kLanes; ++i) largest = most[i] > largest ? most[i] : largest;
-    const float scale = largest / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    const float scale = largest_magnitude<kElements>(x) / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     Q8_0::Block block;
     block.scale = float_to_half(scale);
     for (int i = 0; i < kElements; i += kLanes) {
