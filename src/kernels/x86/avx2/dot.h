@@ -149,7 +149,7 @@ KVASIR_FORCE_INLINE __m256i signed_products(CodeLanes codes, GroupOf4Lanes group
 // sum + the dot of each row's four codes of load_byte_codes, which are signed, so that sums begin at 0.
 KVASIR_FORCE_INLINE IntLanes add_byte_group_of_4(IntLanes sum, CodeLanes codes, GroupOf4Lanes group_of_4) {
   const __m256i groups_of_4 = _mm256_madd_epi16(signed_products(codes, group_of_4), _mm256_set1_epi16(1));
-  return {_mm256_add_epi32(sum.v, groups_of_4)};
+  return {in_order(_mm256_add_epi32(sum.v, groups_of_4))};
 }
 KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return zero_int_lanes(); }
 
@@ -174,7 +174,7 @@ KVASIR_FORCE_INLINE __m256i add_groups_of_4(__m256i sum, const CodeLanes* codes,
                                           : _mm256_maddubs_epi16(codes[i].v, group_of_4.v);
       pairs = i == j ? products : _mm256_add_epi16(pairs, products);
     }
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+    sum = in_order(_mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones)));
   }
   return sum;
 }

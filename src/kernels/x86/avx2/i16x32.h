@@ -64,8 +64,8 @@ KVASIR_FORCE_INLINE I16x32 multiply_low_bytes(I16x32 a, I16x32 bytes) {
 
 // sum + the two products of each lane, in 32 bits that wrap around.
 KVASIR_FORCE_INLINE I32x16 add_products(I32x16 sum, I16x32 a, I16x32 b) {
-  return {_mm256_add_epi32(sum.lo, _mm256_madd_epi16(a.lo, b.lo)),
-          _mm256_add_epi32(sum.hi, _mm256_madd_epi16(a.hi, b.hi))};
+  return {in_order(_mm256_add_epi32(sum.lo, _mm256_madd_epi16(a.lo, b.lo))),
+          in_order(_mm256_add_epi32(sum.hi, _mm256_madd_epi16(a.hi, b.hi)))};
 }
 KVASIR_FORCE_INLINE I32x16 zero_int() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 

@@ -75,12 +75,7 @@ KVASIR_FORCE_INLINE void add_pairs(const __m256i (&codes)[kVectors][kPlanes], Gr
 #pragma GCC unroll 2
     for (int p = 0; p < kPlanes; ++p) {
       const __m256i products = _mm256_maddubs_epi16(codes[v][p], group_of_4.v);
-      // In assembly, because GCC 12 would add them as a tree, and run out of registers.
-      if constexpr (kIsFirst) {
-        pairs.of[v][p] = products;
-      } else {
-        asm("vpaddw %1, %0, %0" : "+x"(pairs.of[v][p]) : "x"(products));
-      }
+      pairs.of[v][p] = kIsFirst ? products : in_order(_mm256_add_epi16(pairs.of[v][p], products));
     }
   }
 }

@@ -23,6 +23,15 @@ struct Mask16 {
   __m256i lo, hi;
 };
 
+// A sum that the compiler may not take apart. GCC would add the products of a whole tile as a tree, whose leaves do not
+// fit in registers: half as fast.
+KVASIR_FORCE_INLINE __m256i in_order(__m256i sum) {
+#if defined(__GNUC__)
+  asm("" : "+x"(sum));
+#endif
+  return sum;
+}
+
 // F32x16 that fit in the register file: 16 ymm.
 inline constexpr int kVectorRegisters = 8;
 
