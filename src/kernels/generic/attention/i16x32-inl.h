@@ -158,28 +158,32 @@ static void score_i16_strip(const RoundedRows& q, const KeyCell* cells, int coun
   for (; c < count; ++c) score_i16_cells<Codes, kRows, 1>(q, cells + c, head_dim);
 }
 
-// The tokens of two vectors of values, and those of the others of their step.
-template <class Codes, int kVector, int kRows, int kGroups>
+// The tokens of kPerGroup of a group's two vectors of values, from vector kVector of a step on, and those of the others of
+// their step.
+template <class Codes, int kVector, int kPerGroup, int kRows, int kGroups>
 KVASIR_FORCE_INLINE void add_value_vectors(const std::int16_t* weights, const WeightedCells& in,
                                            const CodeCursor<Codes> (&values)[kGroups],
-                                           I32x16 (&sums)[kRows][2 * kGroups]) {
-  I16x32 value[2 * kGroups];
+                                           I32x16 (&sums)[kRows][kPerGroup * kGroups]) {
+  I16x32 value[kPerGroup * kGroups];
 #pragma GCC unroll 2
   for (int g = 0; g < kGroups; ++g) {
-    value[2 * g] = Codes::template at<kVector>(values[g].step, nullptr);
-    value[2 * g + 1] = Codes::template at<kVector + 1>(values[g].step, nullptr);
+    value[kPerGroup * g] = Codes::template at<kVector>(values[g].step, nullptr);
+    if constexpr (kPerGroup == 2) value[2 * g + 1] = Codes::template at<kVector + 1>(values[g].step, nullptr);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
-      const I16x32 weight = broadcast_pair(weights + g * in.group_stride + r * kTokensPerTile + kVector);
-      sums[r][2 * g] = add_products(sums[r][2 * g], weight, value[2 * g]);
-      sums[r][2 * g + 1] = add_products(sums[r][2 * g + 1], weight, value[2 * g + 1]);
+      const I16x32 weight = broadcast_pair(weights + g * in.group_stride + r * kTokensPerTile + kVector / 2 * 2);
+#pragma GCC unroll 2
+      for (int i = 0; i < kPerGroup; ++i) {
+        const int v = kPerGroup * g + i;
+        sums[r][v] = add_products(sums[r][v], weight, value[v]);
+      }
     }
   }
   if constexpr (kVector + 2 < Codes::kVectorsPerStep) {
-    add_value_vectors<Codes, kVector + 2>(weights, in, values, sums);
+    add_value_vectors<Codes, kVector + 2, kPerGroup>(weights, in, values, sums);
   }
 }
 
@@ -198,14 +202,14 @@ KVASIR_FORCE_INLINE void add_sums(const WeightedCells& in, const I32x16 (&sums)[
   }
 }
 
-// The weighted values of kGroups x 32 channels.
-template <class Codes, int kRows, int kGroups>
+// The weighted values of kGroups x 32 channels, or of 16 from vector kFirst of a group on.
+template <class Codes, int kRows, int kGroups, int kFirst = 0, int kPerGroup = 2>
 static void add_i16_columns(const WeightedCells& in, std::int64_t group, float* out) {
-  I32x16 sums[kRows][2 * kGroups];
+  I32x16 sums[kRows][kPerGroup * kGroups];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < 2 * kGroups; ++v) sums[r][v] = zero_int();
+    for (int v = 0; v < kPerGroup * kGroups; ++v) sums[r][v] = zero_int();
   }
   const std::int16_t* weights = in.weights.i16 + group * in.group_stride;
   for (int c = 0; c < in.num_cells; ++c) {
@@ -216,14 +220,16 @@ static void add_i16_columns(const WeightedCells& in, std::int64_t group, float* 
     }
     for (int step = 0; step < CodeCursor<Codes>::kStepsPerGroup; ++step) {
 #pragma GCC unroll 2
-      for (int g = 0; g < kGroups; ++g) values[g].template prefetch<CodeCursor<Codes>::kStepsPerGroup>(step);
-      add_value_vectors<Codes, 0>(weights, in, values, sums);
+      for (int g = 0; g < kGroups; ++g) {
+        if constexpr (kFirst == 0) values[g].template prefetch<CodeCursor<Codes>::kStepsPerGroup>(step);
+      }
+      add_value_vectors<Codes, kFirst, kPerGroup>(weights, in, values, sums);
 #pragma GCC unroll 2
       for (int g = 0; g < kGroups; ++g) values[g].step += Codes::kBytesPerStep;
       weights += Codes::kVectorsPerStep;
     }
   }
-  add_sums(in, sums, group * kv::kChannelsPerScale, out);
+  add_sums(in, sums, group * kv::kChannelsPerScale + 16 * kFirst, out);
 }
 
 template <class Codes, int kFirst, int kVectors>
@@ -267,6 +273,11 @@ static void add_joined_strip(const WeightedCells& in, float* out) {
   for (std::int64_t group = 0; group < in.head_dim / kv::kChannelsPerScale; group += 2) {
     if constexpr (vectors_beside(kRows) == 4) {
       add_joined_columns<Codes, kRows, 0, 4>(in, group, out);
+    } else if constexpr (vectors_beside(kRows) == 1) {
+      add_joined_columns<Codes, kRows, 0, 1>(in, group, out);
+      add_joined_columns<Codes, kRows, 1, 1>(in, group, out);
+      add_joined_columns<Codes, kRows, 2, 1>(in, group, out);
+      add_joined_columns<Codes, kRows, 3, 1>(in, group, out);
     } else {
       add_joined_columns<Codes, kRows, 0, 2>(in, group, out);
       add_joined_columns<Codes, kRows, 2, 2>(in, group, out);
@@ -282,7 +293,14 @@ static void add_i16_strip(const WeightedCells& in, float* out) {
   if constexpr (vectors_beside(kRows) == 4) {
     for (; group + 2 <= num_groups; group += 2) add_i16_columns<Codes, kRows, 2>(in, group, out);
   }
-  for (; group < num_groups; ++group) add_i16_columns<Codes, kRows, 1>(in, group, out);
+  for (; group < num_groups; ++group) {
+    if constexpr (vectors_beside(kRows) == 1) {
+      add_i16_columns<Codes, kRows, 1, 0, 1>(in, group, out);
+      add_i16_columns<Codes, kRows, 1, 1, 1>(in, group, out);
+    } else {
+      add_i16_columns<Codes, kRows, 1>(in, group, out);
+    }
+  }
 }
 
 // Strips of 1 to 6 rows by number.
