@@ -55,10 +55,21 @@ KVASIR_FIT_CLONES void add_squares(const float* x, const float* decoded, const f
   }
 }
 
-bool are_numbers(std::span<const float> values) {
+KVASIR_FIT_CLONES bool are_numbers(std::span<const float> values) {
+  using Bits [[gnu::vector_size(4 * quant::kLanes)]] = std::uint32_t;
+  constexpr std::uint32_t kInfinity = 0x7f800000u;
+  Bits greatest{};
+  std::size_t i = 0;
+  for (; i + quant::kLanes <= values.size(); i += quant::kLanes) {
+    Bits bits;
+    std::memcpy(&bits, values.data() + i, sizeof bits);
+    bits &= kInfinity;
+    greatest = bits > greatest ? bits : greatest;
+  }
   std::uint32_t found = 0;
-  for (const float value : values) found |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
-  return found == 0;
+  for (int lane = 0; lane < quant::kLanes; ++lane) found = std::max(found, greatest[lane]);
+  for (; i < values.size(); ++i) found = std::max(found, std::bit_cast<std::uint32_t>(values[i]) & kInfinity);
+  return found < kInfinity;
 }
 
 }  // namespace

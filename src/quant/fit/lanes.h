@@ -53,12 +53,17 @@ KVASIR_FIT_INLINE Lanes rounded_into(Lanes v, float low, float high) {
   return found - kShift;
 }
 
-// Whole numbers from 0 to 255 as bytes.
-KVASIR_FIT_INLINE void put_bytes(Lanes v, std::uint8_t* bytes) {
-  using Bytes [[gnu::vector_size(kLanes)]] = std::uint8_t;
+// Whole numbers from -128 to 255 as bytes. The compiler would convert them one by one.
+KVASIR_FIT_INLINE void put_bytes(Lanes v, void* bytes) {
   using Integers [[gnu::vector_size(4 * kLanes)]] = std::int32_t;
-  const Bytes put = __builtin_convertvector(__builtin_convertvector(v, Integers), Bytes);
-  std::memcpy(bytes, &put, sizeof put);
+  using Bytes [[gnu::vector_size(2 * kLanes)]] = std::uint8_t;
+  static_assert(std::endian::native == std::endian::little);
+  const Integers integers = __builtin_convertvector(v, Integers);
+  Bytes halves[2];
+  std::memcpy(halves, &integers, sizeof integers);
+  const auto low_bytes = __builtin_shufflevector(halves[0], halves[1], 0, 4, 8, 12, 16, 20, 24, 28);
+  static_assert(sizeof low_bytes == kLanes);
+  std::memcpy(bytes, &low_bytes, sizeof low_bytes);
 }
 
 }  // namespace kvasir::quant

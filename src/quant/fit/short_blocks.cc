@@ -257,11 +257,7 @@ KVASIR_FIT_CLONES void fit_q8_0(const float* x, std::int64_t num_blocks, std::by
     const float scale = largest_magnitude<kElements>(x) / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
     Q8_0::Block block;
     block.scale = float_to_half(scale);
-    for (int i = 0; i < kElements; i += kLanes) {
-      using Codes [[gnu::vector_size(kLanes)]] = std::int8_t;
-      const Codes codes = __builtin_convertvector(rounded_away(lanes_at(x + i) * inverse), Codes);
-      std::memcpy(block.codes + i, &codes, sizeof codes);
-    }
+    for (int i = 0; i < kElements; i += kLanes) put_bytes(rounded_away(lanes_at(x + i) * inverse), block.codes + i);
     std::memcpy(row + b * static_cast<std::int64_t>(sizeof block), &block, sizeof block);
   }
 }
