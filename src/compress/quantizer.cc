@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
 #include "compress/gptq.h"
@@ -68,8 +67,9 @@ class Run {
       if (tensor.method == Method::kGptq) forget_geometry(tensor.source.name);
     }
     file.num_uncorrected = num_uncorrected_;
+    KVASIR_CHECKED(sum_until(writer, layout_.num_bytes()));
     KVASIR_CHECKED(writer.finish());
-    KVASIR_TRY(file.sha256, sum_of(part_path));
+    file.sha256 = file_sum_.hex_digest();
     std::error_code error;
     std::filesystem::rename(part_path, path, error);
     if (error) return make_error(ErrorKind::kMachine, fmt::format("{}: {}", printable_line(path), error.message()));
@@ -151,6 +151,7 @@ class Run {
     const auto sink = [&](std::int64_t begin, std::span<const std::byte> bytes) -> Status {
       sum.update(bytes);
       KVASIR_CHECKED(writer.write(index, begin, bytes));
+      KVASIR_CHECKED(sum_until(writer, layout_.offset(index) + begin + std::ssize(bytes)));
       const double share = static_cast<double>(begin + std::ssize(bytes)) / static_cast<double>(tensor.num_bytes());
       const auto reached = done_before + static_cast<std::int64_t>(share * static_cast<double>(tensor.source.num_bytes()));
       return advance(reached - done_bytes_);
@@ -181,16 +182,15 @@ class Run {
     return {};
   }
 
-  // Of the whole file, read back from where it was written.
-  static Result<std::string> sum_of(const std::string& path) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-    if (file == nullptr) return make_error(ErrorKind::kMachine, fmt::format("{}: cannot be read", printable_line(path)));
-    store::Sha256 sum;
-    std::vector<std::byte> piece(static_cast<std::size_t>(kPieceBytes));
-    while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), file.get())) {
-      sum.update(std::span(piece).first(count));
+  // The file's bytes up to `end` are final: adds them to its sum, as they are read back.
+  Status sum_until(const io::GgufWriter& writer, std::int64_t end) {
+    while (num_summed_bytes_ < end) {
+      piece_.resize(static_cast<std::size_t>(std::min(kPieceBytes, end - num_summed_bytes_)));
+      KVASIR_CHECKED(writer.read_at(num_summed_bytes_, piece_));
+      file_sum_.update(piece_);
+      num_summed_bytes_ += std::ssize(piece_);
     }
-    return sum.hex_digest();
+    return {};
   }
 
   const io::WeightSource& source_;
@@ -200,6 +200,9 @@ class Run {
   const QuantizeProgress& progress_;
   const io::GgufLayout layout_;
   std::int64_t done_bytes_ = 0, all_bytes_ = 0;
+  store::Sha256 file_sum_;
+  std::int64_t num_summed_bytes_ = 0;
+  std::vector<std::byte> piece_;  // of sum_until(), kept for its memory
   std::map<std::int32_t, std::optional<InputGeometry>> geometries_;  // by input
   std::map<std::int32_t, std::int32_t> num_users_;                   // tensors of an input that are not done
   std::int32_t num_uncorrected_ = 0;

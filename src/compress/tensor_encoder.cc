@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -18,7 +19,7 @@
 namespace kvasir::compress {
 namespace {
 
-constexpr std::int64_t kFloatsAtOnce = std::int64_t{1} << 21;
+constexpr std::int64_t kFloatsAtOnce = std::int64_t{1} << 18;
 constexpr std::int64_t kRowsOfEncoderTask = 16;
 
 void encode_f16(const float* x, std::int64_t count, std::byte* out) {
@@ -125,20 +126,24 @@ Result<EncodingError> encode_tensor(const io::WeightSource& source, const Tensor
   CHECK(importance.empty() || (std::ssize(importance) == num_matrices * length && num_rows % num_matrices == 0));
   const std::int64_t rows_at_once = std::max<std::int64_t>(1, kFloatsAtOnce / length);
   std::vector<float> floats;
-  std::vector<std::byte> encoded;
+  std::vector<std::byte> encoded, before;  // rows, and those before them, which meanwhile go to the sink
   std::vector<EncodingError> errors;
-  std::vector<Status> read;
+  std::vector<Status> done;
   EncodingError total;
   for (std::int64_t begin = 0; begin < num_rows; begin += rows_at_once) {
     const std::int64_t count = std::min(rows_at_once, num_rows - begin);
     floats.resize(static_cast<std::size_t>(count * length));
     encoded.resize(static_cast<std::size_t>(count * out_bytes));
     errors.assign(static_cast<std::size_t>(count), {});
-    const std::int64_t num_tasks = (count + kRowsOfEncoderTask - 1) / kRowsOfEncoderTask;
-    read.assign(static_cast<std::size_t>(num_tasks), Status{});
+    const std::int64_t num_tasks = 1 + (count + kRowsOfEncoderTask - 1) / kRowsOfEncoderTask;
+    done.assign(static_cast<std::size_t>(num_tasks), Status{});
     pool.parallel_for(num_tasks, [&](std::int64_t task) {
-      const std::int64_t first = task * kRowsOfEncoderTask, last = std::min(count, first + kRowsOfEncoderTask);
-      Status& status = read[static_cast<std::size_t>(task)];
+      Status& status = done[static_cast<std::size_t>(task)];
+      if (task == 0) {
+        if (!before.empty()) status = sink((begin - rows_at_once) * out_bytes, before);
+        return;
+      }
+      const std::int64_t first = (task - 1) * kRowsOfEncoderTask, last = std::min(count, first + kRowsOfEncoderTask);
       status = read_rows(source, tensor, begin + first, last - first,
                          std::span(floats).subspan(static_cast<std::size_t>(first * length), static_cast<std::size_t>((last - first) * length)));
       for (std::int64_t row = first; row < last && status; ++row) {
@@ -149,14 +154,15 @@ Result<EncodingError> encode_tensor(const io::WeightSource& source, const Tensor
         errors[static_cast<std::size_t>(row)] = error_of_rows(type, x, of_row, 1, length, out);
       }
     });
-    for (const Status& status : read) KVASIR_CHECKED(status);
+    for (const Status& status : done) KVASIR_CHECKED(status);
     for (const EncodingError& error : errors) {
       total.errors += error.errors;
       total.squares += error.squares;
     }
-    KVASIR_CHECKED(sink(begin * out_bytes, encoded));
     source.release_rows(tensor, begin, begin + count);
+    std::swap(encoded, before);
   }
+  if (!before.empty()) KVASIR_CHECKED(sink(num_rows * out_bytes - std::ssize(before), before));
   return total;
 }
 

@@ -36,7 +36,7 @@ struct EncodingError {
 EncodingError error_of_rows(DType type, const float* x, const float* importance, std::int64_t num_rows,
                             std::int64_t row_length, const std::byte* encoded);
 
-// Takes a piece of the encoded tensor, from its byte `begin` on.
+// Takes a piece of the encoded tensor, from its byte `begin` on. Pieces come in order, one at a time, from any thread of the pool.
 using EncodedSink = std::function<Status(std::int64_t begin, std::span<const std::byte> bytes)>;
 
 // Encodes the whole tensor, some rows at a time; a row's bytes do not depend on the threads. `importance`: [experts,

@@ -88,7 +88,10 @@ Status GgufWriter::write(std::size_t tensor, std::int64_t begin, std::span<const
 }
 
 Status GgufWriter::read(std::size_t tensor, std::int64_t begin, std::span<std::byte> bytes) const {
-  std::int64_t offset = layout_->offset(tensor) + begin;
+  return read_at(layout_->offset(tensor) + begin, bytes);
+}
+
+Status GgufWriter::read_at(std::int64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t count = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
     if (count < 0 && errno == EINTR) continue;

@@ -46,6 +46,8 @@ class GgufWriter {
   Status write(std::size_t tensor, std::int64_t begin, std::span<const std::byte> bytes);
   // The same bytes back. Error (kMachine): the file has fewer.
   Status read(std::size_t tensor, std::int64_t begin, std::span<std::byte> bytes) const;
+  // Bytes of the file, from its byte `offset` on, the header's too. Error (kMachine): the file has fewer.
+  Status read_at(std::int64_t offset, std::span<std::byte> bytes) const;
   // Makes everything durable. Errors: kMachine.
   Status finish();
 
