@@ -56,12 +56,14 @@ KVASIR_FIT_INLINE float largest_magnitude(const float* x) {
 
 // Scales are tried that put the largest number at, beyond and within the outermost level, of both signs where the levels
 // are lopsided. `unit`: the inverse scale that puts it at that level. Each lane tries a scale of its own, so a number is
-// read once for all of them.
+// read once for all of them. With up to 16 levels a few scales find the place, and as many around it the scale; more levels have
+// good scales everywhere.
 template <class Levels, int kElements>
 KVASIR_FIT_INLINE ScaleSums best_of_tries(const float* x, const float* w, float unit) {
-  constexpr int kTries = 24;
-  constexpr float kFirst = 0.62f, kStep = 0.0225f;  // of the unit
-  Lanes best_gain{}, best_wxq{}, best_wqq{};
+  constexpr bool kHasTwoRounds = Levels::kCount <= 16;
+  constexpr int kTries = kHasTwoRounds ? kLanes : 3 * kLanes;
+  constexpr float kFirst = 0.62f, kStep = kHasTwoRounds ? 0.075f : 0.0225f, kFineStep = 0.0166f;  // of the unit
+  Lanes best_gain{}, best_wxq{}, best_wqq{}, best_inverse{};
   const auto consider = [&](const Lanes& inverses) __attribute__((always_inline)) {
     Lanes wxq{}, wqq{};
     for (int i = 0; i < kElements; ++i) {
@@ -72,18 +74,22 @@ KVASIR_FIT_INLINE ScaleSums best_of_tries(const float* x, const float* w, float 
     const Lanes gain = wxq * wxq / wqq;  // not a number where all levels are zero: never more
     best_wxq = gain > best_gain ? wxq : best_wxq;
     best_wqq = gain > best_gain ? wqq : best_wqq;
+    best_inverse = gain > best_gain ? inverses : best_inverse;
     best_gain = gain > best_gain ? gain : best_gain;
+  };
+  const auto best_lane = [&]() __attribute__((always_inline)) {
+    int best = 0;
+    for (int i = 1; i < kLanes; ++i) best = best_gain[i] > best_gain[best] ? i : best;
+    return best;
   };
   for (int i = 0; i < kTries; i += kLanes) {
     const Lanes inverses = (kFirst + kStep * (kLaneNumbers + static_cast<float>(i))) * unit;
     consider(inverses);
     if (!Levels::kIsSymmetric) consider(-inverses);
   }
-  ScaleSums best;
-  for (int i = 0; i < kLanes; ++i) {
-    if (best_gain[i] > best.gain()) best = {best_wxq[i], best_wqq[i]};
-  }
-  return best;
+  if (kHasTwoRounds) consider(best_inverse[best_lane()] + (kLaneNumbers - 0.5f * (kLanes - 1)) * (kFineStep * unit));
+  const int best = best_lane();
+  return {best_wxq[best], best_wqq[best]};
 }
 
 // The best of some scales, fitted to its codes until these stay.
