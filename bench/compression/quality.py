@@ -30,10 +30,10 @@ def run(*command):
     return done.stdout, time.monotonic() - begin
 
 
-def quantize(source, out, kind, *flags):
+def quantize(source, out, kind, *flags, verifies=False):
     """`kind`: a type, or None where the flags say what is wanted."""
     type_flags = [] if kind is None else ["--type", kind]
-    said, seconds = run(KVASIR, "quantize", source, out, *type_flags, "--no-verify", "--json", *flags)
+    said, seconds = run(KVASIR, "quantize", source, out, *type_flags, *([] if verifies else ["--no-verify"]), "--json", *flags)
     return json.loads(said), seconds
 
 
