@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/portable_power.h"
 
 namespace kvasir::kv {
 namespace {
@@ -23,7 +24,7 @@ void widen_rows(std::vector<float>& values, std::size_t num_rows, std::size_t ca
 
 float AttentionMemory::kept_share(std::int32_t num_queries) const {
   const auto n = static_cast<float>(num_queries);
-  const float decayed = std::pow(decay, n);
+  const auto decayed = static_cast<float>(portable_power(decay, num_queries));
   if (window_queries == 0) return decayed;
   return decayed * std::max(0.0f, 1.0f - n / static_cast<float>(window_queries));
 }
@@ -31,7 +32,7 @@ float AttentionMemory::kept_share(std::int32_t num_queries) const {
 float AttentionMemory::weight_of(std::int32_t num_queries) const {
   CHECK(window_queries == 0);
   const auto n = static_cast<float>(num_queries);
-  return decay == 1.0f ? n : (1.0f - std::pow(decay, n)) / (1.0f - decay);
+  return decay == 1.0f ? n : (1.0f - static_cast<float>(portable_power(decay, num_queries))) / (1.0f - decay);
 }
 
 SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::vector<float> scores,

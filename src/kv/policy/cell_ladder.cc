@@ -5,6 +5,7 @@
 #include <numeric>
 #include <ranges>
 
+#include "base/portable_power.h"
 #include "kv/policy/block_ranks.h"
 
 namespace kvasir::kv {
@@ -13,7 +14,7 @@ namespace {
 constexpr float kDecay = 0.995f;
 constexpr float kLeastForecast = 1e-9f;
 // Queries that have seen a block's tokens by the time it is full, on average.
-constexpr float kQueriesWhileFilling = 8.0f;
+constexpr std::int64_t kQueriesWhileFilling = 8;
 // The floor of a block whose keys are the most unlike the others', in means of the forecast. It falls with
 // the fourth power of the block's rank.
 constexpr float kFloorMeans = 3.0f;
@@ -40,8 +41,8 @@ CellLadder::CellLadder(const PolicyView& view)
     while (is_coarser(format, rungs_[rung].format)) ++rung;
   }
   for (std::size_t b = 0; b < seen_.size(); ++b) {
-    const auto queries = static_cast<float>((seen_.size() - 1 - b) * kTokensPerBlock);
-    seen_[b] = 1.0f - std::pow(kDecay, queries + kQueriesWhileFilling);
+    const auto queries = static_cast<std::int64_t>(seen_.size() - 1 - b) * kTokensPerBlock;
+    seen_[b] = 1.0f - static_cast<float>(portable_power(kDecay, queries + kQueriesWhileFilling));
   }
 }
 

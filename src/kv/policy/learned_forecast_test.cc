@@ -35,7 +35,9 @@ class LearnedForecastOfView : public testing::Test {
     scores_.add({.num_blocks = kNumBlocks, .sum = mass, .greatest = {}, .num_queries = {16, 16}});
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
       for (std::int32_t b = 0; b < kNumFull; ++b) {
-        scores_.set_statistic(cell, b, 0.001f * static_cast<float>(random() % 1000), 1.0f + static_cast<float>(random() % 8));
+        // Each drawn by itself: compilers evaluate arguments in different orders.
+        const float longest_value = 1.0f + static_cast<float>(random() % 8);
+        scores_.set_statistic(cell, b, 0.001f * static_cast<float>(random() % 1000), longest_value);
       }
     }
   }
