@@ -71,7 +71,7 @@ def main():
     for row in report["rows"]:
         row["larger_ones_beaten"] = [each["type"] for each in beside if each["bytes"] > row["bytes"] and each["kl"] > row["kl"]]
     report["faults"] = list(faults_of(report["rows"], beside))
-    report["predicted_within_a_quarter"] = sum(0.75 <= row["predicted_kl"] / row["own_kl"] <= 1.25 for row in report["rows"])
+    report["own_kl_within_a_quarter"] = sum(0.75 <= row["predicted_kl"] / row["own_kl"] <= 1.25 for row in report["rows"])
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
     print(*report["faults"], sep="\n")
     return 1 if report["faults"] else 0
