@@ -77,7 +77,7 @@ MAY_SEE = {
     "capi": {"base", "engine"},
     "search": {"base", "engine", "text"},
     "learn": {"base", "kv"},
-    "quality": {"base", "engine", "learn", "io/kv_calibration.h", "io/model_fingerprint.h", "kv/blocks/siphash.h", "text::ChatTemplate", "text::Tokenizer"},
+    "quality": {"base", "engine", "learn", "io/kv_calibration.h", "io/model_fingerprint.h", "kv/blocks/siphash.h", "kv/policy/journal.h", "text::ChatTemplate", "text::Tokenizer"},
     "eval": {"base", "engine", "grammar", "text", "search", "kv", "learn", "backend/observing", "spec", "io/draft_file.h", "io/kv_calibration.h", "io/model_fingerprint.h"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store", "quant", "compress/tensor_encoder.h"},

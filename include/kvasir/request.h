@@ -28,6 +28,15 @@ enum class KvQuality : std::uint8_t {
   kBestEffort,  // whatever the budget takes
 };
 
+constexpr std::string_view name_of(KvQuality quality) {
+  switch (quality) {
+    case KvQuality::kExact: return "exact";
+    case KvQuality::kGate: return "gate";
+    case KvQuality::kBestEffort: return "best_effort";
+  }
+  return "";
+}
+
 // How a request's keys and values may be treated once later tokens have seen them. As it stands, nothing is
 // lossy.
 struct KvParams {

@@ -84,6 +84,9 @@ constexpr Examples kExamples[] = {
     {"kv explain",
      "  kvasir kv explain kv.db                     lists the sequences of a log\n"
      "  kvasir kv explain kv.db --seq 3 --token 512"},
+    {"kv shadows",
+     "  kvasir kv shadows kv.db                     by policy, quality and budget\n"
+     "  kvasir kv shadows kv.db --by prompt"},
     {"schema", "  kvasir schema check schema.json"},
     {"schema check", "  kvasir schema check schema.json --sample 5 --model smollm2:135m"},
     {"schema test", "  kvasir schema test smollm2:135m --cases cases.jsonl.gz --failures failures.jsonl"},

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "cli/kv_explanation.h"
+#include "cli/kv_shadows.h"
 #include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
@@ -139,6 +140,7 @@ void add_kv(CLI::App& app, Context& context) {
                    "Show each layer and head of one block of 16 tokens")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
   on_chosen(*below, context, [options, &context] { return explain_policy(*options, context.options); });
+  add_kv_shadows(*verb, context);
 }
 
 }  // namespace kvasir::cli

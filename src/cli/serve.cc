@@ -192,7 +192,9 @@ Result<OpenedModels> open_models(const ServeOptions& options, const std::vector<
         served_on_demand(place, options.shadows, logger, is_first ? std::move(models.first.weights_watch) : nullptr));
   }
   if (models.first.engine != nullptr) {
-    KVASIR_TRY(auto engine, with_shadows(std::move(models.first.engine), options.shadows, first.config, logger));
+    EngineConfig config = first.config;
+    config.kv_journal = models.first.kv_log.get();
+    KVASIR_TRY(auto engine, with_shadows(std::move(models.first.engine), options.shadows, config, logger));
     models.served.front().engine->attach(std::move(engine));
   }
   const bool may_leave = places.size() > 1 || options.models.keep_alive_seconds > 0 || may_pull(options.server);

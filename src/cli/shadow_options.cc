@@ -123,7 +123,7 @@ Result<std::unique_ptr<Engine>> with_shadows(std::unique_ptr<Engine> engine, con
   quality::GateConfig gate = options.gate;
   gate.is_against_another = exact != nullptr;
   const quality::ShadowConfig shadows = {
-      .share = options.share, .gate = gate, .warn = [&logger](const std::string& line) { logger.warning("{}", line); }};
+      .share = options.share, .gate = gate, .journal = config.kv_journal, .warn = [&logger](const std::string& line) { logger.warning("{}", line); }};
   return std::make_unique<quality::ShadowedEngine>(std::move(engine), shadows, std::move(exact));
 }
 

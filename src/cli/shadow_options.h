@@ -32,8 +32,8 @@ Status set_shadows(ShadowOptions& options, const KvParams& kv, std::size_t num_m
 // Bytes that the model needs that scores, out of the budget; 0: there is none. Errors: as store::resolve_model.
 Result<std::int64_t> bytes_of_scorer(const ShadowOptions& options);
 
-// Wraps an engine so that its answers are scored; without shadows it comes back as it is. `config`: it was loaded with. The
-// logger outlives the engine. Errors: those of loading the model that scores, kUsage (its tokens are others).
+// Wraps an engine so that its answers are scored; without shadows it comes back as it is. `config`: it was loaded with, and its
+// journal is told of them. The logger outlives the engine. Errors: those of loading the model that scores, kUsage (its tokens are others).
 Result<std::unique_ptr<Engine>> with_shadows(std::unique_ptr<Engine> engine, const ShadowOptions& options, const EngineConfig& config, Logger& logger);
 
 }  // namespace kvasir::cli

@@ -68,6 +68,7 @@ struct ActiveRequest {
   bool takes_drafts = false;                      // guesses may be checked in its steps
   std::int32_t num_drafts = 0, num_drafts_accepted = 0;
   bool is_kv_shadow = false;  // a learner looks on, and nothing of its KV becomes lossy
+  bool is_kv_frozen = false;  // its policy is held back since it came
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
   std::optional<BeamSearch> beams;                 // with SamplingParams::beam_width; a choice is a slot

@@ -81,10 +81,8 @@ Status set_kv_budget(std::string_view text, KvParams& kv) {
 }
 
 Status set_kv_quality(std::string_view name, KvParams& kv) {
-  constexpr std::pair<std::string_view, KvQuality> kQualities[] = {
-      {"exact", KvQuality::kExact}, {"gate", KvQuality::kGate}, {"best_effort", KvQuality::kBestEffort}};
-  for (const auto& [known, quality] : kQualities) {
-    if (name != known) continue;
+  for (const KvQuality quality : {KvQuality::kExact, KvQuality::kGate, KvQuality::kBestEffort}) {
+    if (name != name_of(quality)) continue;
     kv.quality = quality;
     return {};
   }

@@ -273,6 +273,8 @@ void LocalEngine::take_commands() {
     } else if (const auto* cancellation = std::get_if<Cancellation>(&command)) {
       cancel_request(cancellation->id);
       snapshot.reset();
+    } else if (const auto* frozen = std::get_if<PolicyFreeze>(&command)) {
+      freeze(*frozen);
     } else {
       if (!snapshot) snapshot = take_engine_snapshot(requests_, scheduler_, kv_, Clock::now());
       std::get<EngineSnapshotSink>(command)(*snapshot);
@@ -340,6 +342,25 @@ void LocalEngine::cancel_request(RequestId id) {
   if (found == requests_.end()) return;
   ++counters_.num_requests_cancelled;
   end_request(*found->second, FinishReason::kCancelled, std::nullopt);
+}
+
+void LocalEngine::freeze_kv_policy(std::string_view policy) {
+  {
+    const std::lock_guard lock(mutex_);
+    mailbox_.emplace_back(PolicyFreeze{std::string(policy)});
+  }
+  work_available_.notify_one();
+}
+
+void LocalEngine::freeze(const PolicyFreeze& policy) {
+  for (const auto& [id, request] : requests_) {
+    const KvParams& kv = request->request.kv;
+    if (kv.policy != policy.policy || !is_compressed(kv)) continue;
+    request->is_kv_frozen = true;
+    for (std::size_t i = 0; i < request->choices.size(); ++i) {
+      if (!request->choices[i].finished) scheduler_.freeze_kv(request->sequence(i));
+    }
+  }
 }
 
 void LocalEngine::end_request(ActiveRequest& request, FinishReason reason, const std::optional<Error>& error) {
@@ -471,29 +492,6 @@ void LocalEngine::add_allowed_tokens(const sched::ScheduledSequence& sequence, c
   count_mask(counters_, std::chrono::duration<double>(Clock::now() - begin).count());
   task.allowed = allowed.front();
   task.allowed_at_guesses = allowed.subspan(1);
-}
-
-void LocalEngine::publish_stats() {
-  take_counts(scheduler_, Clock::now(), counters_);
-  take_counts(kv_, counters_);
-  counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size *
-                                scheduler_.stats().num_hidden_rows_peak;
-  counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
-  adapter_uses_.describe(counters_);
-  scheduler_.describe_load(load_);
-  learning_.note_waiting(counters_.num_waiting);
-  const std::lock_guard lock(mutex_);
-  stats_ = counters_;
-  // A thread that waits for the end reads the numbers then.
-  for (const Delivered& request : delivered_) admission_.leave(request.tenant, request.adapter);
-  delivered_.clear();
-  if (admission_.num_unfinished() == 0) all_done_.notify_all();
-  admission_.set_load(load_);
-  for (const Command& command : mailbox_) {
-    if (const auto* arrival = std::get_if<Arrival>(&command)) {
-      admission_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
-    }
-  }
 }
 
 }  // namespace kvasir

@@ -100,6 +100,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
     output.usage.kv += c.kv;
   }
   output.usage.kv.is_shadow = request.is_kv_shadow;
+  output.usage.kv.is_downgraded = request.is_kv_frozen;
   output.usage.draft_tokens = request.num_drafts;
   output.usage.search_tokens = request.num_search_tokens;
   output.usage.draft_tokens_accepted = request.num_drafts_accepted;
@@ -121,6 +122,29 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   delivered_.push_back({std::move(request.request.tenant), std::move(request.request.adapter)});
   requests_.erase(static_cast<std::uint64_t>(id));
   ++counters_.num_requests_finished;
+}
+
+void LocalEngine::publish_stats() {
+  take_counts(scheduler_, std::chrono::steady_clock::now(), counters_);
+  take_counts(kv_, counters_);
+  counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size *
+                                scheduler_.stats().num_hidden_rows_peak;
+  counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
+  adapter_uses_.describe(counters_);
+  scheduler_.describe_load(load_);
+  learning_.note_waiting(counters_.num_waiting);
+  const std::lock_guard lock(mutex_);
+  stats_ = counters_;
+  // A thread that waits for the end reads the numbers then.
+  for (const Delivered& request : delivered_) admission_.leave(request.tenant, request.adapter);
+  delivered_.clear();
+  if (admission_.num_unfinished() == 0) all_done_.notify_all();
+  admission_.set_load(load_);
+  for (const Command& command : mailbox_) {
+    if (const auto* arrival = std::get_if<Arrival>(&command)) {
+      admission_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
+    }
+  }
 }
 
 }  // namespace kvasir

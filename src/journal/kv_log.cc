@@ -24,6 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kBatchInterval{100};
 // The most records of one transaction: other processes that write to the same file wait for it.
 constexpr int kMaxRecordsPerBatch = 256;
+constexpr std::size_t kMaxShadows = 256;  // that wait to be written
 
 // Where the machine has other work, this thread gets about a hundredth of a core.
 void take_lowest_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19); }
@@ -38,11 +39,13 @@ class KvLog::Writer {
         options_(std::move(options)),
         database_(std::move(database)),
         rows_(std::move(rows)),
-        queue_(options_.limits) {}
+        queue_(options_.limits),
+        shadows_({.max_records = kMaxShadows, .max_bytes = options_.limits.max_bytes}) {}
 
   RecordQueue& queue() { return queue_; }
+  void add_shadow(kv::ShadowRecord shadow);
   std::int64_t num_dropped() const {
-    return queue_.num_dropped_steps() + queue_.num_dropped_others() + num_discarded_;
+    return queue_.num_dropped_steps() + queue_.num_dropped_others() + shadows_.num_dropped_others() + num_discarded_;
   }
   void run();
   // False: the thread is not done when the time is over. It says nothing from then on.
@@ -61,6 +64,8 @@ class KvLog::Writer {
   RowWriter rows_;
   std::int64_t num_missing_logged_ = 0;
   RecordQueue queue_;
+  std::mutex shadow_mutex_;
+  RecordQueue shadows_;  // guarded: pushes, which come from other threads than those of queue_
   std::atomic<std::int64_t> num_discarded_{0};
   std::binary_semaphore closing_{0}, done_{0};
   std::mutex warn_mutex_;
@@ -90,6 +95,15 @@ void KvLog::begin_run(kv::RunRecord run) { writer_->queue().push(std::move(run))
 void KvLog::begin_sequence(kv::SequenceRecord sequence) { writer_->queue().push(std::move(sequence)); }
 void KvLog::add_step(kv::StepRecord step) { writer_->queue().push(std::move(step)); }
 void KvLog::end_sequence(kv::SequenceEnd end) { writer_->queue().push(std::move(end)); }
+void KvLog::add_shadow(kv::ShadowRecord shadow) { writer_->add_shadow(std::move(shadow)); }
+
+void KvLog::Writer::add_shadow(kv::ShadowRecord shadow) {
+  {
+    const std::lock_guard lock(shadow_mutex_);
+    shadows_.push(std::move(shadow));
+  }
+  queue_.wake();
+}
 
 double KvLog::now_ms() const {
   using Milliseconds = std::chrono::duration<double, std::milli>;
@@ -146,7 +160,8 @@ Status KvLog::Writer::write_batch(bool is_last) {
   while (!is_empty) {
     KVASIR_CHECKED(database_->execute("BEGIN IMMEDIATE"));
     for (int i = 0; i < kMaxRecordsPerBatch && !is_empty; ++i) {
-      const std::optional<Record> record = queue_.pop();
+      std::optional<Record> record = queue_.pop();
+      if (!record) record = shadows_.pop();
       is_empty = !record;
       if (record) KVASIR_CHECKED(rows_.write(*record));
     }
@@ -165,7 +180,7 @@ Status KvLog::Writer::write_batch(bool is_last) {
 void KvLog::Writer::discard_rest() {
   while (!queue_.is_closed()) {
     queue_.wait();
-    while (queue_.pop()) ++num_discarded_;
+    while (queue_.pop() || shadows_.pop()) ++num_discarded_;
   }
 }
 

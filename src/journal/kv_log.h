@@ -36,7 +36,7 @@ class KvLog final : public kv::PolicyJournal {
   static Result<std::unique_ptr<KvLog>> open(const std::string& path, Options options);
   ~KvLog() override;
 
-  // Steps, begins and ends of sequences that found no room, or came when the log could not be written any more.
+  // Steps, shadows, begins and ends of sequences that found no room, or came when the log could not be written any more.
   // May be called from any thread.
   std::int64_t num_dropped() const;
 
@@ -45,6 +45,7 @@ class KvLog final : public kv::PolicyJournal {
   void begin_sequence(kv::SequenceRecord sequence) override;
   void add_step(kv::StepRecord step) override;
   void end_sequence(kv::SequenceEnd end) override;
+  void add_shadow(kv::ShadowRecord shadow) override;
 
  private:
   class Writer;

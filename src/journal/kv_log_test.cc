@@ -263,5 +263,82 @@ TEST_F(KvLogFile, TheReaderFindsStepsByTokenAndActionsByBlock) {
   EXPECT_NEAR(*of_block->at(3).price * saved, 0.1 * kv::usual_format_costs()[KvFormat::kQ8], 1e-9);
 }
 
+kv::ShadowRecord shadow(std::int64_t request, std::int64_t num_prompt_tokens, double kl) {
+  return {.request_id = RequestId{static_cast<std::uint64_t>(request)},
+          .client_id = "chatcmpl-" + std::to_string(request),
+          .tenant = "anna",
+          .policy = "ladder",
+          .quality = "gate",
+          .budget_share = 0.25,
+          .num_prompt_tokens = num_prompt_tokens,
+          .num_answer_tokens = 10,
+          .is_scored = kl >= 0.0,
+          .kl = kl,
+          .log_ratio = 2 * kl,
+          .num_tokens_agreed = 9};
+}
+
+TEST_F(KvLogFile, HoldsShadowsOfSeveralThreadsBySlice) {
+  {
+    const auto log = open();
+    log->begin_run(run());
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&log, i] {
+        for (int j = 0; j < 20; ++j) log->add_shadow(shadow(20 * i + j, i < 2 ? 100 : 2000, i % 2 == 0 ? 0.02 : 0.04));
+      });
+    }
+    log->begin_sequence(sequence(1));
+    threads.clear();
+    log->add_shadow(shadow(80, 100, -1.0));
+    EXPECT_EQ(log->num_dropped(), 0);
+  }
+  EXPECT_EQ(number("SELECT count(*) FROM shadows WHERE run = 1 AND tenant = 'anna' AND kl IS NOT NULL"), 80);
+  auto reader = LogReader::open(path_);
+  ASSERT_TRUE(reader);
+  const auto all = reader->shadows(ShadowSlice::kNone);
+  ASSERT_TRUE(all && all->size() == 1u);
+  EXPECT_EQ(all->front().num_scored, 80);
+  EXPECT_EQ(all->front().num_unknown, 1);
+  EXPECT_NEAR(*all->front().kl, 0.03, 1e-12);
+  EXPECT_NEAR(*all->front().kl_worst, 0.04, 1e-12);
+  EXPECT_NEAR(*all->front().log_ratio, 0.06, 1e-12);
+  EXPECT_NEAR(*all->front().top1, 0.9, 1e-12);
+  const auto slices = reader->shadows(ShadowSlice::kPromptLength);
+  ASSERT_TRUE(slices && slices->size() == 2u);
+  EXPECT_EQ(slices->at(0).slice, "0-255");
+  EXPECT_EQ(slices->at(0).num_unknown, 1);
+  EXPECT_EQ(slices->at(1).slice, "1024-4095");
+  for (const ShadowSlice slice : {ShadowSlice::kAnswerLength, ShadowSlice::kCachedShare, ShadowSlice::kTenant}) {
+    const auto found = reader->shadows(slice);
+    ASSERT_TRUE(found && found->size() == 1u);
+    EXPECT_EQ(found->front().num_scored, 80);
+  }
+}
+
+TEST_F(KvLogFile, ALogOfTheVersionWithoutShadowsIsReadAndGoesOn) {
+  {
+    const auto log = open();
+    log->begin_run(run());
+  }
+  {
+    auto database = sqlite::Database::open(path_, sqlite::Database::Access::kReadWrite);
+    ASSERT_TRUE(database && database->execute("DROP TABLE shadows; PRAGMA user_version = 3;"));
+  }
+  {
+    auto reader = LogReader::open(path_);
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_TRUE(reader->shadows(ShadowSlice::kNone)->empty());
+  }
+  {
+    const auto log = open();
+    log->begin_run(run());
+    log->add_shadow(shadow(1, 10, 0.5));
+  }
+  EXPECT_EQ(number("SELECT count(*) FROM shadows WHERE run = 2"), 1);
+  EXPECT_EQ(number("SELECT count(*) FROM runs"), 2);
+  EXPECT_TRUE(warnings_.empty());
+}
+
 }  // namespace
 }  // namespace kvasir::journal::kv_log_test

@@ -64,6 +64,33 @@ LoggedAction read_action(const sqlite::Statement& row) {
           .price = row.real(8)};
 }
 
+// The name of a row's slice, and a number that orders slices.
+struct SliceExpression {
+  const char* name;
+  const char* place;
+};
+
+// Lengths are sliced by powers of four, shares by quarters.
+SliceExpression expression_of(ShadowSlice slice) {
+  switch (slice) {
+    case ShadowSlice::kNone: return {"''", "0"};
+    case ShadowSlice::kPromptLength:
+      return {"CASE WHEN prompt_tokens < 256 THEN '0-255' WHEN prompt_tokens < 1024 THEN '256-1023' "
+              "WHEN prompt_tokens < 4096 THEN '1024-4095' WHEN prompt_tokens < 16384 THEN '4096-16383' ELSE '16384-' END",
+              "min(prompt_tokens)"};
+    case ShadowSlice::kAnswerLength:
+      return {"CASE WHEN answer_tokens < 16 THEN '0-15' WHEN answer_tokens < 64 THEN '16-63' WHEN answer_tokens < 256 THEN "
+              "'64-255' WHEN answer_tokens < 1024 THEN '256-1023' ELSE '1024-' END",
+              "min(answer_tokens)"};
+    case ShadowSlice::kCachedShare:
+      return {"CASE WHEN cached_tokens = 0 THEN 'none' WHEN cached_tokens * 4 < prompt_tokens THEN 'below 25%' WHEN "
+              "cached_tokens * 4 < prompt_tokens * 3 THEN '25-75%' ELSE '75% and more' END",
+              "min(cached_tokens * 1.0 / max(1, prompt_tokens))"};
+    case ShadowSlice::kTenant: return {"tenant", "0"};
+  }
+  return {"''", "0"};
+}
+
 }  // namespace
 
 Result<LogReader> LogReader::open(const std::string& path) {
@@ -206,6 +233,38 @@ Result<std::vector<ForecastBin>> LogReader::forecasts() {
     all.push_back(std::move(bin));
   }
   return all;
+}
+
+Result<std::vector<LoggedShadows>> LogReader::shadows(ShadowSlice slice) {
+  KVASIR_TRY(sqlite::Statement table, database_.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'shadows'"));
+  KVASIR_TRY(const bool has_table, table.next());
+  if (!has_table) return std::vector<LoggedShadows>{};
+  KVASIR_TRY(sqlite::Statement query,
+             database_.prepare(fmt::format(
+                 "SELECT policy, quality, budget_share, budget_bytes, {0} AS slice, count(kl), sum(kl IS NULL), "
+                 "sum(downgraded), total(iif(kl IS NULL, 0, answer_tokens)), avg(kl), max(kl), avg(log_ratio), "
+                 "sum(tokens_agreed) * 1.0 / sum(iif(kl IS NULL, 0, answer_tokens)), {1} AS place FROM shadows "
+                 "GROUP BY policy, quality, budget_share, budget_bytes, slice "
+                 "ORDER BY policy, quality, budget_share DESC, budget_bytes DESC, place, slice",
+                 expression_of(slice).name, expression_of(slice).place)));
+  std::vector<LoggedShadows> all;
+  while (true) {
+    KVASIR_TRY(const bool has_row, query.next());
+    if (!has_row) return all;
+    all.push_back({.policy = query.text(0),
+                   .quality = query.text(1),
+                   .budget_share = query.real(2).value_or(1.0),
+                   .budget_bytes = query.integer(3),
+                   .slice = query.text(4),
+                   .num_scored = query.integer(5),
+                   .num_unknown = query.integer(6),
+                   .num_downgraded = query.integer(7),
+                   .num_tokens = query.integer(8),
+                   .kl = query.real(9),
+                   .kl_worst = query.real(10),
+                   .log_ratio = query.real(11),
+                   .top1 = query.real(12)});
+  }
 }
 
 Result<std::string> LogReader::meaning_of(const std::string& reason) {

@@ -84,6 +84,18 @@ struct ForecastBin {
   double mean_forecast = 0.0, mean_realised = 0.0;
 };
 
+// Answers of one policy, quality and budget that were chosen to be scored, of those a slice.
+struct LoggedShadows {
+  std::string policy, quality;
+  double budget_share = 1.0;
+  std::int64_t budget_bytes = 0;
+  std::string slice;  // empty where there are none
+  std::int64_t num_scored = 0, num_unknown = 0, num_downgraded = 0, num_tokens = 0;  // tokens of those that were scored
+  std::optional<double> kl, kl_worst, log_ratio, top1;  // over answers; top1 over tokens; nothing: none was scored
+};
+
+enum class ShadowSlice : std::uint8_t { kNone, kPromptLength, kAnswerLength, kCachedShare, kTenant };
+
 // Thread safety: none. Errors of every member: kMachine (damaged file).
 class LogReader {
  public:
@@ -103,6 +115,8 @@ class LogReader {
   // Forecast and realised attention in the file's last run, by policy, budget and forecast. It covers cells
   // whose attention is known and whose forecast is above 0.
   Result<std::vector<ForecastBin>> forecasts();
+  // By policy, quality, budget and slice. Empty for a log of a version that had none.
+  Result<std::vector<LoggedShadows>> shadows(ShadowSlice slice);
   // The sentence behind the name of a reason.
   Result<std::string> meaning_of(const std::string& reason);
 

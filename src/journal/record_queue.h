@@ -12,12 +12,12 @@
 
 namespace kvasir::journal {
 
-using Record = std::variant<kv::RunRecord, kv::SequenceRecord, kv::StepRecord, kv::SequenceEnd>;
+using Record = std::variant<kv::RunRecord, kv::SequenceRecord, kv::StepRecord, kv::SequenceEnd, kv::ShadowRecord>;
 
 // A ring without locks. The pushing side never waits: what finds no room is lost, and counted. Steps leave
 // the last quarter of the ring to what they hang on: a sequence's begin and end.
 //
-// Thread safety: one thread pushes, one pops; close() and the counts from any.
+// Thread safety: one thread pushes, one pops; close(), wake() and the counts from any.
 class RecordQueue {
  public:
   struct Limits {
@@ -31,6 +31,8 @@ class RecordQueue {
   // Returns when there may be a record, or close() was called.
   void wait();
   void close();
+  // wait() returns, as if a record had come.
+  void wake() { signal(); }
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
   std::int64_t num_dropped_steps() const { return num_dropped_steps_; }

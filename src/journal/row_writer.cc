@@ -80,13 +80,17 @@ Result<RowWriter> RowWriter::create(sqlite::Database& database, const std::strin
   KVASIR_TRY(sqlite::Statement sequence_end,
              database.prepare(
                  "UPDATE sequences SET tokens = ?2, bytes_share = ?3, bytes_share_peak = ?4 WHERE id = ?1"));
+  KVASIR_TRY(sqlite::Statement shadow,
+             database.prepare("INSERT INTO shadows(run, request, client_id, tenant, scored_at, policy, quality, budget_share, "
+                              "budget_bytes, prompt_tokens, cached_tokens, answer_tokens, downgraded, kl, log_ratio, tokens_agreed) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   KVASIR_TRY(sqlite::Statement dropped,
              database.prepare("UPDATE runs SET dropped_steps = ?2, dropped_actions = ?3 WHERE id = ?1"));
   KVASIR_TRY(sqlite::Statement run_end, database.prepare("UPDATE runs SET ended_at = ?2 WHERE id = ?1"));
   return RowWriter(
       database, version,
       {std::move(run), std::move(run_format), std::move(sequence), std::move(step), std::move(step_format),
-       std::move(action), std::move(block), std::move(sequence_end), std::move(dropped), std::move(run_end)},
+       std::move(action), std::move(block), std::move(sequence_end), std::move(shadow), std::move(dropped), std::move(run_end)},
       std::move(formats), std::move(reasons));
 }
 
@@ -94,6 +98,7 @@ Status RowWriter::write(const Record& record) {
   if (const auto* run = std::get_if<kv::RunRecord>(&record)) return write_run(*run);
   if (const auto* sequence = std::get_if<kv::SequenceRecord>(&record)) return write_sequence(*sequence);
   if (const auto* step = std::get_if<kv::StepRecord>(&record)) return write_step(*step);
+  if (const auto* shadow = std::get_if<kv::ShadowRecord>(&record)) return write_shadow(*shadow);
   return write_end(std::get<kv::SequenceEnd>(record));
 }
 
@@ -176,6 +181,16 @@ Status RowWriter::write_end(const kv::SequenceEnd& end) {
                                          number_of(life.format), forecast, realised, realised - forecast));
   }
   return {};
+}
+
+Status RowWriter::write_shadow(const kv::ShadowRecord& shadow) {
+  const auto if_scored = [&](double value) { return shadow.is_scored ? std::optional(value) : std::nullopt; };
+  return statements_.shadow.run(run_row_, static_cast<std::int64_t>(shadow.request_id), std::string_view(shadow.client_id),
+                                std::string_view(shadow.tenant), utc_now(), std::string_view(shadow.policy),
+                                std::string_view(shadow.quality), shadow.budget_share, shadow.budget_bytes,
+                                shadow.num_prompt_tokens, shadow.num_cached_tokens, shadow.num_answer_tokens,
+                                std::int64_t{shadow.is_downgraded}, if_scored(shadow.kl), if_scored(shadow.log_ratio),
+                                if_scored(static_cast<double>(shadow.num_tokens_agreed)));
 }
 
 Status RowWriter::write_dropped(std::int64_t num_steps, std::int64_t num_actions) {

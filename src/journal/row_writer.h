@@ -32,7 +32,7 @@ class RowWriter {
 
  private:
   struct Statements {
-    sqlite::Statement run, run_format, sequence, step, step_format, action, block, sequence_end, dropped, run_end;
+    sqlite::Statement run, run_format, sequence, step, step_format, action, block, sequence_end, shadow, dropped, run_end;
   };
   // A number in the log per enumerator: it may have been written by a version that had others.
   using Numbers = std::vector<std::int64_t>;
@@ -50,6 +50,7 @@ class RowWriter {
   Status write_step(const kv::StepRecord& step);
   Status write_actions(const kv::StepRecord& step, std::int64_t step_row);
   Status write_end(const kv::SequenceEnd& end);
+  Status write_shadow(const kv::ShadowRecord& shadow);
   std::int64_t number_of(kv::KvFormat format) const { return formats_[static_cast<std::size_t>(format)]; }
   Place place_of(std::int32_t group, std::int32_t cell) const;
   double share_of(float attention) const;

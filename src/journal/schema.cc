@@ -13,7 +13,8 @@ namespace kvasir::journal {
 namespace {
 
 constexpr std::int64_t kApplicationId = 0x4b564c47;  // "KVLG"
-constexpr std::int64_t kSchemaVersion = 3;
+constexpr std::int64_t kSchemaVersion = 4;
+constexpr std::int64_t kVersionWithoutShadows = 3;  // otherwise it is the same
 
 // Shares and forecasts are of the attention of one query: 1 is all that it pays, in one layer and KV head,
 // mean over the query heads. Blocks are 16 tokens each, from token 16 * block.
@@ -87,6 +88,27 @@ CREATE VIEW named_actions AS
        JOIN formats t ON t.id = a.to_format JOIN reasons r ON r.id = a.reason;
 )sql";
 
+constexpr const char* kShadowTable = R"sql(
+CREATE TABLE shadows(           -- answers that --kv-shadow chose to be scored again by the exact path
+  id INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  request INTEGER NOT NULL,     -- as in sequences; one without a policy has no row there
+  client_id TEXT NOT NULL,
+  tenant TEXT NOT NULL,         -- may be empty
+  scored_at TEXT NOT NULL,      -- UTC
+  policy TEXT NOT NULL,         -- that served it
+  quality TEXT NOT NULL,        -- exact, gate, best_effort
+  budget_share REAL NOT NULL,
+  budget_bytes INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  cached_tokens INTEGER NOT NULL,   -- of the prompt
+  answer_tokens INTEGER NOT NULL,
+  downgraded INTEGER NOT NULL,  -- 1: another policy served it than was asked for
+  kl REAL,                      -- nats a token, a lower bound; NULL: it could not be scored
+  log_ratio REAL,               -- log-probability of the chosen tokens, served less exact, the mean
+  tokens_agreed INTEGER);       -- at which the likeliest token is the same
+)sql";
+
 Result<std::int64_t> read_number(sqlite::Database& database, const char* sql) {
   KVASIR_TRY(sqlite::Statement statement, database.prepare(sql));
   KVASIR_TRY(const bool has_row, statement.next());
@@ -97,26 +119,30 @@ Error refusal(const std::string& path, std::string_view what) {
   return {ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), what), ""};
 }
 
-// SQLite reads a file only when it is asked something.
-Status check_is_log(const std::string& path, sqlite::Database& database) {
+// Its version. SQLite reads a file only when it is asked something.
+Result<std::int64_t> version_of_log(const std::string& path, sqlite::Database& database) {
   const auto application_id = read_number(database, "PRAGMA application_id");
   if (!application_id || *application_id != kApplicationId) {
     return std::unexpected(refusal(path, "is no KV log of kvasir"));
   }
   KVASIR_TRY(const std::int64_t version, read_number(database, "PRAGMA user_version"));
-  if (version == kSchemaVersion) return {};
+  if (version == kSchemaVersion || version == kVersionWithoutShadows) return version;
   return std::unexpected(refusal(
-      path, fmt::format("is a KV log of version {}; this kvasir knows version {}", version, kSchemaVersion)));
+      path, fmt::format("is a KV log of version {}; this kvasir knows versions {} and {}", version, kVersionWithoutShadows, kSchemaVersion)));
 }
 
-// Unless they are there. All or nothing: another process may be making the same.
+// The tables that are not there. All or nothing: another process may be making the same.
 Status make_tables(sqlite::Database& database) {
-  const std::string sql = fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};\n{}",
-                                      kApplicationId, kSchemaVersion, kTables);
   KVASIR_CHECKED(database.execute("BEGIN IMMEDIATE"));
   const auto num_tables = read_number(database, "SELECT count(*) FROM sqlite_schema");
+  const auto version = read_number(database, "PRAGMA user_version");
   Status status = {};
-  if (num_tables && *num_tables == 0) status = database.execute(sql.c_str());
+  if (num_tables && *num_tables == 0) {
+    status = database.execute(fmt::format("PRAGMA application_id = {};\n{}", kApplicationId, kTables).c_str());
+  }
+  if (status && version && *version != kSchemaVersion) {
+    status = database.execute(fmt::format("PRAGMA user_version = {};\n{}", kSchemaVersion, kShadowTable).c_str());
+  }
   KVASIR_CHECKED(database.execute(status ? "COMMIT" : "ROLLBACK"));
   return status;
 }
@@ -126,7 +152,7 @@ Status make_tables(sqlite::Database& database) {
 Result<sqlite::Database> open_for_writing(const std::string& path) {
   KVASIR_TRY(sqlite::Database database, sqlite::Database::open(path, sqlite::Database::Access::kReadWrite));
   const auto num_tables = read_number(database, "SELECT count(*) FROM sqlite_schema");
-  if (!num_tables || *num_tables > 0) KVASIR_CHECKED(check_is_log(path, database));
+  if (!num_tables || *num_tables > 0) KVASIR_CHECKED(version_of_log(path, database));
   // NORMAL: a power cut may take the last records, never the file.
   Status status = database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
   if (status) status = make_tables(database);
@@ -140,7 +166,7 @@ Result<sqlite::Database> open_for_reading(const std::string& path) {
     return std::unexpected(refusal(path, fmt::format("cannot be read: {}", std::strerror(errno))));
   }
   KVASIR_TRY(sqlite::Database database, sqlite::Database::open(path, sqlite::Database::Access::kRead));
-  KVASIR_CHECKED(check_is_log(path, database));
+  KVASIR_CHECKED(version_of_log(path, database));
   return database;
 }
 

@@ -309,7 +309,7 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
     const std::int32_t num_blocks = blocks_missing(kv, g, num_tokens, max_chunk_tokens);
     const auto new_bytes = static_cast<double>(blocks_.cells().new_block_bytes(g));
     double kept = num_blocks * new_bytes;
-    if (group(g).is_full() && kv.policy.is_lossy()) {
+    if (group(g).is_full() && kv.policy.is_lossy() && !kv.is_frozen) {
       const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, group(g).head_dim);
       const double share = kv.policy.expected_share(config_.num_full_cells() * blocks_for(num_tokens) *
                                                     cell_in_f16);

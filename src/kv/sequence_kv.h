@@ -50,6 +50,7 @@ struct SequenceKv {
   std::int32_t record_end_tokens = 0;
   std::int32_t num_recorded_tokens = 0;  // so far
   KvPolicySettings policy;
+  bool is_frozen = false;  // its policy does nothing any more; what it has done stays
   std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
   // One per layer group, written as steps run; empty where the policy has no memory of attention.
   std::vector<SequenceScores> scores;

@@ -46,6 +46,7 @@ class QualityGate {
   void note_unknown(const KvParams& served);
   // Errors: kNotFound (no such policy is held back), kUsage (too few clean shadows since).
   Status resume(std::string_view policy);
+  bool is_held_back(const std::string& policy) const;
 
   std::vector<ShadowStats> stats() const;
 
@@ -62,7 +63,6 @@ class QualityGate {
   std::optional<std::string> judge(const KvParams& served, const ShadowScore& score);
   std::optional<std::string> advance_canary(const KvParams& served, const ShadowScore& score, const ServedCost& cost);
   Row& row_of(const KvParams& kv);
-  bool is_held_back(const std::string& policy) const;
   std::optional<std::string> resume_if_due();
   void restart(const std::string& policy);
 

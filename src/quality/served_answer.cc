@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "quality/quality_gate.h"
 #include "quality/shadow_score.h"
 
 namespace kvasir::quality {
@@ -31,6 +32,8 @@ ServedAnswer begin_answer(Request& request) {
                          .adapter_scale = request.adapter_scale,
                          .adapter_hold = request.adapter_hold,
                          .cost = {},
+                         .client_id = request.client_id,
+                         .tenant = request.tenant,
                          .logprobs_asked = request.sampling.logprobs};
   request.sampling.logprobs = std::max(kServedAlternatives, answer.logprobs_asked.value_or(0));
   return answer;
@@ -46,7 +49,30 @@ void keep(ServedAnswer& answer, RequestOutput& output) {
   }
   answer.cost = {.decode_ms_per_token = output.cost.decode_ms / static_cast<double>(std::max<std::size_t>(1, answer.logprobs.size())),
                  .num_preemptions = output.cost.num_preemptions};
+  answer.request_id = output.request_id;
+  answer.num_cached_tokens = output.usage.cached_tokens;
+  answer.is_downgraded |= output.usage.kv.is_downgraded;
   if (!answer.logprobs_asked) output.logprobs.clear();
+}
+
+kv::ShadowRecord record_of(const ServedAnswer& answer, const std::optional<ShadowScore>& score) {
+  kv::ShadowRecord record = {.request_id = answer.request_id,
+                             .client_id = answer.client_id,
+                             .tenant = answer.tenant,
+                             .policy = is_exact(answer.kv) ? "none" : answer.kv.policy,
+                             .quality = std::string(name_of(is_exact(answer.kv) ? KvQuality::kExact : answer.kv.quality)),
+                             .budget_share = answer.kv.budget,
+                             .budget_bytes = answer.kv.budget_bytes,
+                             .num_prompt_tokens = answer.num_prompt_tokens,
+                             .num_cached_tokens = answer.num_cached_tokens,
+                             .num_answer_tokens = std::ssize(answer.tokens) - answer.num_prompt_tokens,
+                             .is_downgraded = answer.is_downgraded,
+                             .is_scored = score.has_value()};
+  if (!score) return record;
+  record.kl = score->kl;
+  record.log_ratio = score->log_ratio;
+  record.num_tokens_agreed = score->num_agreed;
+  return record;
 }
 
 Request scoring_request(const ServedAnswer& answer) {

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kv/policy/journal.h"
 #include "kvasir/request.h"
 #include "quality/canary.h"
+#include "quality/shadow_score.h"
 
 namespace kvasir::quality {
 
@@ -19,6 +21,10 @@ struct ServedAnswer {
   std::optional<float> adapter_scale;
   AdapterHold adapter_hold;
   ServedCost cost;
+  std::string client_id, tenant;  // of its request, for a log
+  RequestId request_id{};
+  std::int32_t num_cached_tokens = 0;  // of the prompt
+  bool is_downgraded = false;          // another policy served it than was asked for, for a part of it at least
   std::optional<std::int32_t> logprobs_asked;  // alternatives that its client gets; nothing: no log-probabilities
 };
 
@@ -30,6 +36,9 @@ ServedAnswer begin_answer(Request& request);
 
 // Keeps what the output brings, and leaves in it what its client asked for.
 void keep(ServedAnswer& answer, RequestOutput& output);
+
+// Of the answer and its score; nothing: it could not be scored.
+kv::ShadowRecord record_of(const ServedAnswer& answer, const std::optional<ShadowScore>& score);
 
 // The request by which the exact path scores it: prompt and answer are read as one prompt, behind all others.
 Request scoring_request(const ServedAnswer& answer);

@@ -43,6 +43,7 @@ Result<ShadowScore> score_shadow(std::span<const PositionLogprobs> served, std::
       return make_error(ErrorKind::kUnmet, fmt::format("shadow: token {} of the answer is another one than was scored", i));
     }
     score.kl += divergence_at(served[i], exact[i]) / static_cast<double>(served.size());
+    score.log_ratio += (double{served[i].chosen.logprob} - double{exact[i].chosen.logprob}) / static_cast<double>(served.size());
     score.num_agreed += served[i].top.front().token == exact[i].top.front().token;
   }
   return score;

@@ -14,6 +14,7 @@ inline constexpr std::int32_t kServedAlternatives = 8, kExactAlternatives = 32;
 
 struct ShadowScore {
   double kl = 0.0;  // nats a token, the mean over the answer
+  double log_ratio = 0.0;  // log-probability of the answer's tokens, served less exact, the mean: of draws it is the KL of served from exact
   std::int64_t num_tokens = 0;
   std::int64_t num_agreed = 0;  // tokens at which the likeliest one is the same
 };

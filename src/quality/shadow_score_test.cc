@@ -71,6 +71,24 @@ TEST(ShadowScore, IsALowerBoundOfTheDivergenceAndOfItsSize) {
   EXPECT_GE(bounds, 0.5 * whole);
 }
 
+// Of tokens drawn from the served distribution the mean is the divergence of served from exact.
+TEST(ShadowScore, RatiosOfDrawnTokensAverageToTheDivergence) {
+  std::mt19937_64 random(4);
+  const Distribution p = drawn(random);
+  Distribution q = drawn(random);
+  for (std::size_t t = 0; t < q.size(); ++t) q[t] = 0.8 * p[t] + 0.2 * q[t];
+  std::discrete_distribution<TokenId> draw(q.begin(), q.end());
+  std::vector<PositionLogprobs> served, exact;
+  for (int i = 0; i < 20000; ++i) {
+    const TokenId token = draw(random);
+    served.push_back(listed(q, token, 8));
+    exact.push_back(listed(p, token, 32));
+  }
+  const auto score = score_shadow(served, exact);
+  ASSERT_TRUE(score);
+  EXPECT_NEAR(score->log_ratio, divergence(q, p), 0.1 * divergence(q, p));
+}
+
 TEST(ShadowScore, OtherTokensThanWereServedAreNoScore) {
   std::mt19937_64 random(3);
   const Distribution p = drawn(random);

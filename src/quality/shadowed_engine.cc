@@ -85,17 +85,38 @@ void ShadowedEngine::watch(Submission& submission, bool is_downgraded) {
   const auto answer = std::make_shared<ServedAnswer>(begin_answer(submission.request));
   submission.sink = [this, answer, is_downgraded, sink = std::move(submission.sink)](RequestOutput output) {
     keep(*answer, output);
-    output.usage.kv.is_downgraded = is_downgraded;
+    output.usage.kv.is_downgraded |= is_downgraded;
+    answer->is_downgraded |= is_downgraded;
     if (output.request_finished && has_answer(output)) enqueue(std::move(*answer));
     sink(std::move(output));
   };
 }
 
 void ShadowedEngine::enqueue(ServedAnswer answer) {
-  const std::scoped_lock lock(mutex_);
-  if (answers_.size() >= kMaxKept || answer.logprobs.empty()) return gate_.note_unknown(answer.kv);
-  answers_.push_back(std::move(answer));
-  changed_.notify_all();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (answers_.size() < kMaxKept && !answer.logprobs.empty()) {
+      answers_.push_back(std::move(answer));
+      changed_.notify_all();
+      return;
+    }
+  }
+  note(answer, std::nullopt);
+}
+
+void ShadowedEngine::note(const ServedAnswer& answer, const std::optional<ShadowScore>& score) {
+  if (config_.journal != nullptr) config_.journal->add_shadow(record_of(answer, score));
+  std::optional<std::string> news;
+  bool is_breach = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!score) return gate_.note_unknown(answer.kv);
+    const bool was_held_back = gate_.is_held_back(answer.kv.policy);
+    news = gate_.note(answer.kv, *score, answer.cost);
+    is_breach = !was_held_back && gate_.is_held_back(answer.kv.policy);
+  }
+  if (is_breach) engine_->freeze_kv_policy(answer.kv.policy);
+  if (news && config_.warn) config_.warn(*news);
 }
 
 void ShadowedEngine::score_all(const std::stop_token& stop) {
@@ -122,13 +143,7 @@ void ShadowedEngine::score(const ServedAnswer& answer, const std::stop_token& st
   auto exact = read_again(answer, stop);
   while (!exact && exact.error().kind == ErrorKind::kCancelled && std::chrono::steady_clock::now() < last) exact = read_again(answer, stop);
   const auto score = exact ? score_shadow(answer.logprobs, *exact) : std::unexpected(exact.error());
-  std::optional<std::string> news;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!score) return gate_.note_unknown(answer.kv);
-    news = gate_.note(answer.kv, *score, answer.cost);
-  }
-  if (news && config_.warn) config_.warn(*news);
+  note(answer, score ? std::optional(*score) : std::nullopt);
 }
 
 bool ShadowedEngine::wait_for_idle(const std::stop_token& stop) {

@@ -26,6 +26,7 @@ struct ShadowConfig {
   double share = 0.0;  // of requests, 0 to 1
   GateConfig gate = {};
   std::uint64_t seed = 0;  // of the hash that chooses; 0: another one each time
+  kv::PolicyJournal* journal = nullptr;  // told of each; borrowed
   std::function<void(const std::string&)> warn = {};  // when a policy is held back, and for other alarms; any thread
 };
 
@@ -53,6 +54,7 @@ class ShadowedEngine final : public Engine {
   Status unload_adapter(std::string_view name) override { return engine_->unload_adapter(name); }
   void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
   Status resume_kv_policy(std::string_view policy) override;
+  void freeze_kv_policy(std::string_view policy) override { engine_->freeze_kv_policy(policy); }
   void cancel(RequestId id) override { engine_->cancel(id); }
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override { engine_->inspect(std::move(sink)); }
@@ -69,6 +71,7 @@ class ShadowedEngine final : public Engine {
   void enqueue(ServedAnswer answer);
   void score_all(const std::stop_token& stop);
   void score(const ServedAnswer& answer, const std::stop_token& stop);
+  void note(const ServedAnswer& answer, const std::optional<ShadowScore>& score);
   bool others_wait() const;
   bool wait_for_idle(const std::stop_token& stop);
   Result<std::vector<PositionLogprobs>> read_again(const ServedAnswer& answer, const std::stop_token& stop);

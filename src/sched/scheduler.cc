@@ -229,12 +229,24 @@ void Scheduler::keep_exact(Sequence& sequence) {
   ++stats_.num_kept_exact;
 }
 
+void Scheduler::freeze_kv(SequenceId id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  Sequence& sequence = found->second;
+  if (sequence.status == SequenceStatus::kRunning) {
+    kv::Demotion::freeze(sequence.kv);
+  } else {
+    sequence.kv_policy = {};
+  }
+}
+
 void Scheduler::preempt(Sequence& sequence) {
   CHECK(sequence.num_scheduled_tokens == 0);
   std::erase(running_, &sequence);
   count_running(sequence, -1);
   last_victim_ = sequence.id;
   sequence.earlier_kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use);
+  if (sequence.kv.is_frozen) sequence.kv_policy = {};
   kv_.free(sequence.kv);
   sequence.num_computed_tokens = 0;
   sequence.draft_token_ids.clear();

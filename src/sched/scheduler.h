@@ -88,6 +88,10 @@ class Scheduler {
   void hold(SequenceId id);
   void release(SequenceId id);
 
+  // Its KV policy does nothing any more. Running, it keeps its KV as it is; where it starts later, nothing becomes lossy.
+  // Between update() and schedule(). Ignored for a sequence that has ended.
+  void freeze_kv(SequenceId id);
+
   // Another newest token, which no step has run. Between update() and schedule().
   void set_last_token(SequenceId id, TokenId token);
   // `to` goes on as `from` does, but for its newest token: the tokens, and the KV as far as there is room for a copy of its

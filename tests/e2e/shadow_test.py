@@ -75,6 +75,26 @@ class Shadows(CommandLineTest):
         self.assertEqual(self.status("/v1/kv_policies/resume", {"policy": "snapkv"})[0], 404)
         self.assertEqual(self.status("/v1/kv_policies/resume", {})[0], 400)
 
+    def test_a_log_has_each_and_its_slices(self):
+        log = str(self.folder / "kv.db")
+        self.serve(LLAMA, "--kv-shadow", "1", "--kv-log", log)
+        for number in range(4):
+            self.complete(number, **COARSE)
+        self.complete(4, prompt="a short one")
+        self.policies(5)
+        end = time.monotonic() + TIME_LIMIT_S
+        while time.monotonic() < end and sum(row["scored"] + row["unknown"] for row in self.json("kv", "shadows", log)) < 5:
+            time.sleep(0.05)
+        exact, coarse = self.json("kv", "shadows", log)
+        self.assertEqual((exact["policy"], exact["quality"], exact["kl_mean"], exact["log_ratio_mean"], exact["top1"]), ("none", "exact", 0, 0, 1))
+        self.assertEqual((coarse["policy"], coarse["quality"], coarse["budget"], coarse["scored"]), ("window", "best_effort", 0.1, 4))
+        self.assertGreater(coarse["kl_mean"], 0)
+        slices = self.json("kv", "shadows", log, "--by", "cached")
+        self.assertEqual(sum(row["scored"] for row in slices), 5)
+        said = self.kvasir("kv", "shadows", log, "--by", "answer").stdout.decode()
+        self.assertIn("16-63", said)
+        self.refusal(USAGE, "kv", "shadows", log, "--by", "size", says="--by")
+
     def test_another_model_scores(self):
         self.serve(LLAMA, "--kv-shadow", "1", "--shadow-against", LLAMA)
         self.complete(1)

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <semaphore>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generate.h"
@@ -18,12 +20,13 @@ using testing::random_prompts;
 
 class KvJournalOfEngine : public ::testing::TestWithParam<const char*> {
  protected:
-  static std::unique_ptr<Engine> load(kv::PolicyJournal* journal) {
+  static std::unique_ptr<Engine> load(kv::PolicyJournal* journal, std::int32_t max_num_seqs = 32) {
     EngineConfig config;
     config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + GetParam() + ".gguf";
     config.num_threads = 2;
     config.kv_cache_tokens = 4096;
     config.max_chunk_tokens = 32;
+    config.max_num_seqs = max_num_seqs;
     config.kv_journal = journal;
     auto engine = Engine::load(config);
     EXPECT_TRUE(engine) << engine.error().message;
@@ -91,6 +94,43 @@ TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
     EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share_mean, sum / num_steps);
     EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share_peak, peak);
   }
+}
+
+// The first of two has its first token, the second waits for its seat.
+TEST_P(KvJournalOfEngine, HearsNothingMoreOfAPolicyThatWasFrozen) {
+  kv::RecordingJournal journal;
+  std::vector<Usage> usages(3);
+  std::size_t num_steps_before = 0;
+  {
+    const auto engine = load(&journal, 1);
+    ASSERT_NE(engine, nullptr);
+    std::vector<Request> asked = requests(*engine, {.policy = "window", .budget = 0.1, .quality = KvQuality::kBestEffort});
+    for (Request& request : asked) request.sampling.max_tokens = 100, request.prompt_token_ids.resize(100);
+    asked[2].kv.policy = "uniform";
+    std::binary_semaphore has_begun(0), is_frozen(0);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      bool is_first = i == 0;
+      const auto id = engine->submit(asked[i], [&, i, is_first](RequestOutput output) mutable {
+        usages[i] = output.usage;
+        if (!std::exchange(is_first, false)) return;
+        num_steps_before = journal.steps.size();
+        has_begun.release();
+        is_frozen.acquire();
+      });
+      ASSERT_TRUE(id) << id.error().message;
+    }
+    has_begun.acquire();
+    engine->freeze_kv_policy("window");
+    is_frozen.release();
+    engine->drain(60'000);
+  }
+  EXPECT_GT(num_steps_before, 0u) << "it acted on the prompt";
+  EXPECT_TRUE(usages[0].kv.is_downgraded);
+  EXPECT_TRUE(usages[1].kv.is_downgraded);
+  EXPECT_FALSE(usages[2].kv.is_downgraded) << "another policy";
+  EXPECT_EQ(usages[1].completion_tokens, 100);
+  ASSERT_EQ(journal.sequences.size(), 2u) << "the one that waited never acted";
+  for (std::size_t i = num_steps_before; i < journal.steps.size(); ++i) EXPECT_EQ(journal.steps[i].hold, journal.sequences[1].hold);
 }
 
 // The second of two equal prompts finds the first one's blocks in the cache.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "generate.h"
+#include "kv/testing/recording_journal.h"
 
 namespace kvasir::shadowed_engine_test {
 namespace {
@@ -121,6 +122,38 @@ TEST_P(Shadows, ABadPolicyIsHeldBackAndTheRequestBehindTheBreachIsServedByTheNex
   EXPECT_EQ(stats_of(*engine_, "window").num_scored, stats.num_scored);
   EXPECT_EQ(stats_of(*engine_, "ladder").num_scored, 1);
   EXPECT_EQ(engine_->resume_kv_policy("window").error().kind, ErrorKind::kUsage);
+}
+
+TEST_P(Shadows, AJournalHearsOfEachAndOfWhatRanWhenItsPolicyWasHeldBack) {
+  kv::RecordingJournal journal;
+  begin({.gate = {.promised_kl_best_effort = 0.001}, .journal = &journal});
+  std::vector<Request> asked = requests(*engine_, {.policy = "window", .budget = 0.1, .quality = KvQuality::kBestEffort}, 6);
+  for (Request& request : asked) request.client_id = "number", request.tenant = "anna";
+  std::size_t num_asked = 0;
+  while (warnings_.empty()) {
+    ASSERT_LT(num_asked, 200u);
+    const auto answers = answer(asked);
+    num_asked += answers.size();
+  }
+  const Answer exact = answer(requests(*engine_, {}, 1))[0];
+  EXPECT_FALSE(exact.usage.kv.is_downgraded);
+  ASSERT_EQ(journal.shadows.size(), num_asked + 1);
+  for (std::size_t i = 0; i < num_asked; ++i) {
+    const kv::ShadowRecord& of = journal.shadows[i];
+    EXPECT_EQ(of.policy, "window");
+    EXPECT_EQ(of.quality, "best_effort");
+    EXPECT_EQ(of.budget_share, 0.1);
+    EXPECT_EQ(of.client_id, "number");
+    EXPECT_EQ(of.tenant, "anna");
+    EXPECT_EQ(of.num_answer_tokens, 24);
+    EXPECT_TRUE(of.is_scored);
+    EXPECT_GE(of.kl, 0.0);
+    EXPECT_NE(of.request_id, RequestId{});
+  }
+  EXPECT_EQ(journal.shadows.back().policy, "none");
+  EXPECT_EQ(journal.shadows.back().quality, "exact");
+  EXPECT_EQ(journal.shadows.back().kl, 0.0);
+  EXPECT_EQ(journal.shadows.back().log_ratio, 0.0);
 }
 
 TEST_P(Shadows, AnotherModelMayBeTheExactOne) {

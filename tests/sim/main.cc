@@ -81,11 +81,11 @@ int main(int argc, char** argv) {
       "{} preemptions, {} steps without some streams, {} prefix hit tokens, {} borrowed ones, {} blocks copied for that, "
       "{} evictions, {} deduplicated blocks, {} coarser cells in {} rounds beyond the first of a step, {} moved, "
       "{} coarser or dropped ones in the journal, {} budgets looked at, {} layer passes; {} were "
-      "held; {} guesses ran, {} of them right; {} tokens were forced\n",
+      "held, policies of {} frozen; {} guesses ran, {} of them right; {} tokens were forced\n",
       options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,
       total.num_expired, total.num_refused, total.num_preemptions, total.num_skips, total.num_hit_tokens, total.num_borrowed_tokens, total.num_block_copies,
       total.num_evictions, total.num_deduplicated, total.num_conversions, total.num_rounds, total.num_moves,
-      total.num_journaled, total.num_budgets, total.num_layer_passes, total.num_holds, total.num_draft_tokens, total.num_accepted_tokens,
+      total.num_journaled, total.num_budgets, total.num_layer_passes, total.num_holds, total.num_freezes, total.num_draft_tokens, total.num_accepted_tokens,
       total.num_forced_tokens);
   return 0;
 }

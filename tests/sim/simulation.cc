@@ -49,6 +49,7 @@ void Coverage::add(const Coverage& other) {
   num_budgets += other.num_budgets;
   num_layer_passes += other.num_layer_passes;
   num_holds += other.num_holds;
+  num_freezes += other.num_freezes;
   num_draft_tokens += other.num_draft_tokens;
   num_accepted_tokens += other.num_accepted_tokens;
   num_forced_tokens += other.num_forced_tokens;
@@ -75,6 +76,8 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       holds_(of_holds_.percent(40)),
       of_runs_(mix(seed, 12)),
       percent_forced_(of_runs_.percent(40) ? 30 : 0),
+      of_freezes_(mix(seed, 13)),
+      percent_frozen_(of_freezes_.percent(30) ? 2 : 0),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       max_steps_((holds_ ? 3 : 1) * max_steps(workload_)) {
   if (verbose_) fmt::print("{}", describe(workload_));
@@ -108,6 +111,7 @@ void Simulation::step() {
   submit_arrivals();
   disturb(Moment::kBeforeSchedule);
   hold_and_release();
+  freeze_some();
   const bool has_work = scheduler_.has_unfinished() && held_until_.empty();
   const sched::SchedulerOutput& output = scheduler_.schedule(time_of_step(step_));
   for (const SequenceId id : output.expired) {
@@ -264,6 +268,18 @@ void Simulation::hold_and_release() {
     scheduler_.hold(id);
     held_until_[id] = step_ + of_holds_.between(1, 8);
     ++coverage_.num_holds;
+  }
+}
+
+// Policies that are held back, and do nothing any more for sequences that are there.
+void Simulation::freeze_some() {
+  if (percent_frozen_ == 0) return;
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (!sequence.kv_policy.is_lossy() || !of_freezes_.percent(percent_frozen_)) continue;
+    log("the KV policy of sequence {} is frozen", number(id));
+    scheduler_.freeze_kv(id);
+    if (sequence.status != sched::SequenceStatus::kRunning && sequence.kv_policy.is_lossy()) fail("a sequence that waits keeps a policy");
+    ++coverage_.num_freezes;
   }
 }
 

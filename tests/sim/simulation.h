@@ -45,6 +45,7 @@ struct Coverage {
   std::int64_t num_budgets = 0;      // times that a budget was looked at
   std::int64_t num_layer_passes = 0;
   std::int64_t num_holds = 0;
+  std::int64_t num_freezes = 0;
   std::int64_t num_draft_tokens = 0;     // guesses that ran
   std::int64_t num_accepted_tokens = 0;  // of them
   std::int64_t num_forced_tokens = 0;
@@ -80,6 +81,7 @@ class Simulation {
   void check_prompt_is_computed_once(const sched::Sequence& starting);
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
   void hold_and_release();
+  void freeze_some();
   void propose_drafts();
   std::int32_t force_tokens(const Choice& choice, std::vector<TokenId>& next_tokens);
   void check_drafts_left_nothing();
@@ -115,6 +117,8 @@ class Simulation {
   const bool holds_;                               // some sequences for some steps
   SeededRandom of_runs_;
   const std::int32_t percent_forced_;  // of steps that sample, with tokens that are forced behind
+  SeededRandom of_freezes_;
+  const std::int32_t percent_frozen_;  // of sequences with a lossy policy, in a step
   std::map<SequenceId, std::int32_t> held_until_;  // step
   std::map<SequenceId, Choice> choices_;
   std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted

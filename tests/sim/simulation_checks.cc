@@ -200,6 +200,7 @@ void Simulation::check_journal() {
 
 void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence& sequence) {
   if (step.num_computed_tokens != sequence.num_computed_tokens) fail("a journal is told of another time");
+  if (sequence.kv.is_frozen) fail("a policy acts that was frozen");
   coverage_.num_journaled += std::ssize(step.actions);
   check_budget(step, sequence);
   for (const kv::ActionRecord& action : step.actions) {

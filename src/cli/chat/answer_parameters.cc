@@ -52,8 +52,7 @@ std::string shown_budget(const AnswerParameters& p) {
 }
 
 std::string shown_quality(const AnswerParameters& p) {
-  constexpr std::string_view kNames[] = {"exact", "gate", "best_effort"};
-  return std::string(kNames[static_cast<std::size_t>(p.kv.quality)]);
+  return std::string(name_of(p.kv.quality));
 }
 
 constexpr std::array kParameters = {

@@ -41,7 +41,7 @@ void Demotion::end() {
 
 void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int32_t num_prompt_tokens) {
   const std::int32_t num_full_blocks = num_computed_tokens / kTokensPerBlock;
-  if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
+  if (!kv.policy.is_lossy() || kv.is_frozen || num_full_blocks == kv.num_planned_blocks) return;
   if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
   kv.num_planned_blocks = num_full_blocks;
   recorder_.begin_step(kv, num_computed_tokens);
@@ -56,6 +56,11 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   }
   kv.bytes_use.add(share_before, measure(kv, num_prompt_tokens));
   recorder_.end_step(kv, share_before, kv.bytes_use.last_share());
+}
+
+void Demotion::freeze(SequenceKv& kv) {
+  kv.is_frozen = true;
+  kv.pending_demotions.clear();
 }
 
 PolicyView Demotion::view_of(const SequenceKv& kv, std::int32_t group, std::span<const BlockId> blocks,

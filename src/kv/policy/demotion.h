@@ -32,6 +32,9 @@ class Demotion {
   // holder allows. `holders` are all sequences that may have pending demotions.
   void demote_shared(std::span<SequenceKv* const> holders);
   void end();
+  // The policy of `kv` does nothing any more: its cells stay as they are, and it agrees to no demotion of shared blocks.
+  // Outside of begin() and end().
+  static void freeze(SequenceKv& kv);
 
   // Whether the policy of `kv` may do anything once so many full blocks are computed and none of them is coarse.
   bool may_act_on(const SequenceKv& kv, std::int32_t num_full_blocks) const;

@@ -157,6 +157,21 @@ TEST_F(SharedUnderAPolicy, AWishEndsWhenItsHolderPlansAloneAgain) {
   EXPECT_TRUE(first.pending_demotions.empty());
 }
 
+TEST_F(SharedUnderAPolicy, AFrozenHolderAgreesToNothing) {
+  SequenceKv first = hold(k8v4_), second = hold(k8v4_);
+  act({&first}, {&first, &second});
+  Demotion::freeze(first);
+  EXPECT_TRUE(first.pending_demotions.empty());
+  act({&second}, {&second});
+  act({&first}, {&first, &second});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kF16);
+  EXPECT_GT(manager_.bytes_missing(first, 2 * kNumTokens, 16), manager_.bytes_missing(second, 2 * kNumTokens, 16) / 2)
+      << "it gets no smaller";
+  manager_.free(first);
+  act({}, {&second});
+  EXPECT_EQ(format_of(second, 2), KvFormat::kK8V4);
+}
+
 TEST_F(SharedUnderAPolicy, WhoAskedForExactKvSharesWithNobodyLossy) {
   SequenceKv lossy = hold(k8v4_);
   act({&lossy}, {&lossy});

@@ -86,8 +86,26 @@ struct SequenceEnd {
   std::vector<SequenceScores> scores;  // by layer group, as they were at the end
 };
 
+// An answer that was chosen to be scored again by the exact path.
+struct ShadowRecord {
+  RequestId request_id{};
+  std::string client_id = {};  // its client's name for the request; may be empty
+  std::string tenant = {};     // likewise
+  std::string policy;          // that served it, by name
+  std::string quality;         // by the name that requests use
+  double budget_share = 1.0;
+  std::int64_t budget_bytes = 0;
+  std::int64_t num_prompt_tokens = 0, num_cached_tokens = 0, num_answer_tokens = 0;
+  bool is_downgraded = false;  // another policy served it than was asked for
+  bool is_scored = false;      // false: there was no time, and nothing below is known
+  double kl = 0.0;             // nats a token, at least
+  double log_ratio = 0.0;      // of the chosen tokens: served less exact log-probability, mean
+  std::int64_t num_tokens_agreed = 0;
+};
+
 // Where the records go. Called on the engine thread, in the order in which things happen: an implementation
-// must be quick and must not block. begin_run() comes first, before that thread starts.
+// must be quick and must not block. begin_run() comes first, before that thread starts. add_shadow() alone may come from
+// any thread, also several at once.
 class PolicyJournal {
  public:
   virtual ~PolicyJournal() = default;
@@ -97,6 +115,7 @@ class PolicyJournal {
   virtual void begin_sequence(SequenceRecord sequence) = 0;
   virtual void add_step(StepRecord step) = 0;
   virtual void end_sequence(SequenceEnd end) = 0;
+  virtual void add_shadow(ShadowRecord shadow) = 0;
 };
 
 }  // namespace kvasir::kv

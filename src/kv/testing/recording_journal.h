@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,19 @@ class RecordingJournal final : public PolicyJournal {
   void begin_sequence(SequenceRecord sequence) override { sequences.push_back(std::move(sequence)); }
   void add_step(StepRecord step) override { steps.push_back(std::move(step)); }
   void end_sequence(SequenceEnd end) override { ends.push_back(std::move(end)); }
+  void add_shadow(ShadowRecord shadow) override {
+    const std::scoped_lock lock(shadow_mutex_);
+    shadows.push_back(std::move(shadow));
+  }
 
   std::vector<RunRecord> runs;
   std::vector<SequenceRecord> sequences;
   std::vector<StepRecord> steps;
   std::vector<SequenceEnd> ends;
+  std::vector<ShadowRecord> shadows;
 
  private:
+  std::mutex shadow_mutex_;
   mutable double num_clock_reads_ = 0.0;
 };
 

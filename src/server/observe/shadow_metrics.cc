@@ -5,15 +5,6 @@
 
 namespace kvasir::server::observe {
 
-std::string_view quality_name(KvQuality quality) {
-  switch (quality) {
-    case KvQuality::kExact: return "exact";
-    case KvQuality::kGate: return "gate";
-    case KvQuality::kBestEffort: return "best_effort";
-  }
-  return "";
-}
-
 std::string_view state_name(KvPolicyState state) { return state == KvPolicyState::kServing ? "serving" : "held_back"; }
 
 void append_shadows(PrometheusText& out, std::span<const ModelMetrics> models) {
@@ -21,7 +12,7 @@ void append_shadows(PrometheusText& out, std::span<const ModelMetrics> models) {
   const auto for_each = [&](auto write) {
     for (const ModelMetrics& model : models) {
       for (const ShadowStats& of : model.engine.shadows) {
-        write(prometheus_label("model", model.name) + "," + prometheus_label("policy", of.policy) + "," + prometheus_label("quality", quality_name(of.quality)), of);
+        write(prometheus_label("model", model.name) + "," + prometheus_label("policy", of.policy) + "," + prometheus_label("quality", name_of(of.quality)), of);
       }
     }
   };

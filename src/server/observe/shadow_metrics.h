@@ -10,8 +10,6 @@
 
 namespace kvasir::server::observe {
 
-// "exact", "gate" or "best_effort".
-std::string_view quality_name(KvQuality quality);
 // "serving" or "held_back".
 std::string_view state_name(KvPolicyState state);
 

@@ -30,7 +30,7 @@ void write_policy(JsonWriter& json, const std::string& model, const ShadowStats&
   json.begin_object()
       .member("model", model)
       .member("policy", of.policy)
-      .member("quality", observe::quality_name(of.quality))
+      .member("quality", name_of(of.quality))
       .member("state", observe::state_name(of.state))
       .member("promised_kl", of.promised_kl)
       .member("mean_kl", mean(of.kl_sum, of.num_scored))
