@@ -37,6 +37,11 @@ CellLadder::CellLadder(const PolicyView& view)
   for (int i = 0; i < kNumKvFormats; ++i) {
     const auto format = static_cast<KvFormat>(i);
     bytes_of_[index_of(format)] = view.bytes(format);
+  }
+  // As PricedLadder: only where finer formats would not do for all.
+  if (!formats_would_do(view, rungs_)) rungs_ = ladder_of(view, true);
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
     std::size_t& rung = rung_of_format_[index_of(format)];
     while (is_coarser(format, rungs_[rung].format)) ++rung;
   }
@@ -48,7 +53,7 @@ CellLadder::CellLadder(const PolicyView& view)
 
 std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
   cell_ = cell;
-  may_drop_ = allowed_bytes < bytes_of_all_in(coarsest());
+  may_drop_ = allowed_bytes < least_bytes_without_drops();
   steps_.clear();
   std::int64_t bytes = 0;
   for (std::int32_t b = view_.num_full_blocks; b < view_.num_blocks(); ++b) {
@@ -104,12 +109,12 @@ bool CellLadder::is_later(const Step& a, const Step& b) {
   return a.loss_per_byte != b.loss_per_byte ? a.loss_per_byte > b.loss_per_byte : a.block > b.block;
 }
 
-// The last rung before the drop.
-const Rung& CellLadder::coarsest() const { return rungs_[rungs_.size() - 2]; }
-
-// Full blocks in the rung's format, the others as they are.
-std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
-  return view_.num_full_blocks * rung.bytes +
+// Full blocks on the last rung before the drop or, where it does not suit them, on the one before; the others as they are.
+std::int64_t CellLadder::least_bytes_without_drops() const {
+  const Rung& last = rungs_[rungs_.size() - 2];
+  const bool has_others = has_key_components(last.format);
+  const std::int64_t num_others = has_others ? std::min(kNumSinkBlocks, view_.num_full_blocks) : 0;
+  return (has_others ? num_others * rungs_[rungs_.size() - 3].bytes : 0) + (view_.num_full_blocks - num_others) * last.bytes +
          (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
 }
 
@@ -156,8 +161,8 @@ float CellLadder::worth(std::size_t block) const {
 }
 
 bool CellLadder::may_become(KvFormat to, std::size_t block) const {
-  if (to != KvFormat::kGone) return true;
   const auto b = static_cast<std::int32_t>(block);
+  if (to != KvFormat::kGone) return suits(to, b);
   if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
   if (!may_drop_) return false;
   if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {

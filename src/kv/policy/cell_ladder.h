@@ -52,8 +52,7 @@ class CellLadder {
   static bool is_later(const Step& a, const Step& b);
   static std::size_t index_of(KvFormat format) { return static_cast<std::size_t>(format); }
 
-  const Rung& coarsest() const;
-  std::int64_t bytes_of_all_in(const Rung& rung) const;
+  std::int64_t least_bytes_without_drops() const;
 
   void forecast();
   void raise_to_floor();

@@ -11,6 +11,9 @@ constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::k
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
                                  KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2,  KvFormat::kK2pV2};
 
+// The greatest loss of a format, in drops, that is better for all blocks than any drop.
+constexpr float kTolerableLoss = 0.1f;
+
 // Whether another rung is better in one way and not worse in the other.
 bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
   return std::ranges::any_of(rungs, [&](const Rung& other) {
@@ -46,6 +49,15 @@ std::vector<Rung> ladder_of(const PolicyView& view, bool with_components) {
     rungs.push_back(next);
   }
   return rungs;
+}
+
+bool formats_would_do(const PolicyView& view, std::span<const Rung> rungs) {
+  std::int64_t least = rungs.front().bytes;
+  for (const Rung& rung : rungs) {
+    if (rung.format != KvFormat::kGone && rung.cost <= kTolerableLoss * view.costs[KvFormat::kGone]) least = rung.bytes;
+  }
+  const std::int64_t of_others = (view.num_blocks() - view.num_full_blocks) * view.new_cell_bytes();
+  return view.num_full_blocks * least + of_others <= view.allowed_bytes();
 }
 
 }  // namespace kvasir::kv

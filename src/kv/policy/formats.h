@@ -1,6 +1,7 @@
 // The formats that a model's cells may become coarser to.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kv/policy/policy.h"
@@ -29,5 +30,9 @@ inline bool suits(KvFormat format, std::int32_t block) { return !has_key_compone
 // From what new cells are to kGone, each rung losing more per byte that it saves than the one before: no other
 // format is the best choice at any price (the lower convex hull of cost over bytes).
 std::vector<Rung> ladder_of(const PolicyView& view, bool with_components = false);
+
+// Whether the budget is kept with all full blocks on a rung that is better for all of them than any drop: it loses a tenth of
+// one at most.
+bool formats_would_do(const PolicyView& view, std::span<const Rung> rungs);
 
 }  // namespace kvasir::kv

@@ -103,10 +103,11 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
            static_cast<double>(kNumBlocks * kNumCells * cell_bytes(KvFormat::kF16, kHeadDim));
   }
 
-  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells, .head_dim = kHeadDim};
+  static constexpr KeyBasis kBases[kNumCells] = {};
+  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells, .head_dim = kHeadDim, .key_bases = kBases};
   CellStore cells_;
   SequenceScores scores_{{.is_kept = true}, kNumCells, kHeadDim, kNumBlocks};
-  const FormatCosts costs_ = usual_format_costs();
+  FormatCosts costs_ = usual_format_costs();
   std::vector<BlockId> blocks_;
 };
 std::string policy_name(const testing::TestParamInfo<const KvPolicy*>& param_info) {
@@ -204,6 +205,19 @@ TEST_P(LadderWithFloor, TakesFormatsBeforeItDropsAnything) {
   for (const CellAction& action : plan(0.207)) EXPECT_NE(action.to, KvFormat::kGone);
   const std::vector<CellAction> actions = plan(0.1);
   EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
+}
+
+TEST_P(LadderWithFloor, PutsKeysInComponentsWhereFinerFormatsWouldNotDoForAll) {
+  const auto num_to = [](const std::vector<CellAction>& actions, KvFormat format) { return std::ranges::count(actions, format, &CellAction::to); };
+  EXPECT_EQ(num_to(plan(0.18), KvFormat::kK2pV2), 0) << "no cost says what it loses";
+  costs_[KvFormat::kK2pV2] = 0.29f;
+  EXPECT_EQ(num_to(plan(0.25), KvFormat::kK2pV2), 0);
+  const std::vector<CellAction> actions = plan(0.18);
+  EXPECT_GT(num_to(actions, KvFormat::kK2pV2), kNumCells * kNumBlocks / 4);
+  EXPECT_EQ(num_to(actions, KvFormat::kGone), 0);
+  for (const CellAction& action : actions) EXPECT_TRUE(action.block > 0 || action.to != KvFormat::kK2pV2);
+  apply(actions);
+  EXPECT_LE(share(), 0.18);
 }
 
 // Floors make forecasts add up to more than the attention there is, which is no bound where all may be lost.

@@ -13,10 +13,8 @@ namespace {
 // The cost of a drop that is asked for, in means of the attention that the head's blocks get, as if so much
 // attention were lost besides.
 constexpr float kMeansPerAsked = 100.0f;
-// The greatest loss of a format, in drops, that is better for all blocks than any drop.
-constexpr float kTolerableLoss = 0.1f;
 // Each head keeps one part of so many of its bytes in f16.
-constexpr std::int64_t kLeastPart = 20;
+constexpr std::int64_t kLeastPart = 40;
 
 }  // namespace
 
@@ -29,7 +27,7 @@ PricedLadder::PricedLadder(const PolicyView& view)
       heads_(static_cast<std::size_t>(view.num_cells())) {
   const auto is_drop = [](const Rung& rung) { return rung.format == KvFormat::kGone; };
   std::erase_if(rungs_, is_drop);
-  may_drop_ = !formats_would_do();
+  may_drop_ = !formats_would_do(view, rungs_);
   if (may_drop_) {
     rungs_ = ladder_of(view, true);
     std::erase_if(rungs_, is_drop);
@@ -47,7 +45,6 @@ void PricedLadder::measure_head(std::int32_t cell) {
   for (std::int32_t b = 0; b < view_.num_full_blocks; ++b) {
     Block& block = blocks_[index(b, cell)];
     block.rung = rung_of(view_.format(b, cell));
-    if (block.rung != kDropped) ++of_cell.num_left;
   }
 }
 
@@ -57,16 +54,6 @@ std::uint8_t PricedLadder::rung_of(KvFormat format) const {
   std::uint8_t rung = 0;
   while (rung + 1u < rungs_.size() && is_coarser(format, rungs_[rung].format)) ++rung;
   return rung;
-}
-
-// Whether the budget is kept with all full blocks in a format that loses little beside a drop.
-bool PricedLadder::formats_would_do() const {
-  std::int64_t least = rungs_.front().bytes;
-  for (const Rung& rung : rungs_) {
-    if (rung.cost <= kTolerableLoss * cost_of_drop_) least = rung.bytes;
-  }
-  const std::int64_t of_others = (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
-  return view_.num_full_blocks * least + of_others <= allowed_bytes_;
 }
 
 void PricedLadder::add_cell(const BlockForecast& forecast) {
@@ -111,10 +98,16 @@ void PricedLadder::plan(std::vector<CellAction>& actions) {
     for (std::int32_t b = 0; b < view_.num_full_blocks; ++b) propose(b, cell, true);
   }
   std::ranges::make_heap(steps_, is_later);
-  do {
-    begin_round();
-    walk();
-  } while (excess_bytes_ > 0 && !waiting_.empty());
+  while (excess_bytes_ > 0 && !steps_.empty()) {
+    std::ranges::pop_heap(steps_, is_later);
+    const Step step = steps_.back();
+    steps_.pop_back();
+    if (step.is_drop && !may_ever_drop(step.block, step.cell)) {
+      propose_next(step.block, step.cell, false);
+    } else {
+      take(step);
+    }
+  }
   for (std::int32_t cell = 0; cell < view_.num_cells(); ++cell) {
     for (std::int32_t b = 0; b < view_.num_full_blocks; ++b) {
       const Block& block = blocks_[index(b, cell)];
@@ -127,33 +120,6 @@ void PricedLadder::plan(std::vector<CellAction>& actions) {
   }
 }
 
-// Each head may lose half of what it has left, and the drops that waited for this are steps again.
-void PricedLadder::begin_round() {
-  for (Head& of_cell : heads_) of_cell.may_go = std::max(1, of_cell.num_left / 2);
-  for (const Step& step : waiting_) {
-    steps_.push_back(step);
-    std::ranges::push_heap(steps_, is_later);
-  }
-  waiting_.clear();
-}
-
-void PricedLadder::walk() {
-  while (excess_bytes_ > 0 && !steps_.empty()) {
-    std::ranges::pop_heap(steps_, is_later);
-    const Step step = steps_.back();
-    steps_.pop_back();
-    if (!step.is_drop) {
-      take(step);
-    } else if (!may_ever_drop(step.block, step.cell)) {
-      propose_next(step.block, step.cell, false);
-    } else if (head(step.cell).may_go == 0) {
-      waiting_.push_back(step);
-    } else {
-      take(step);
-    }
-  }
-}
-
 void PricedLadder::take(const Step& step) {
   Block& block = blocks_[index(step.block, step.cell)];
   Head& of_cell = head(step.cell);
@@ -162,8 +128,6 @@ void PricedLadder::take(const Step& step) {
   if (step.is_drop) {
     block.rung = kDropped;
     of_cell.lost += block.attention;
-    --of_cell.num_left;
-    --of_cell.may_go;
   } else {
     saved -= rungs_[++block.rung].bytes;
     propose_next(step.block, step.cell, true);

@@ -9,8 +9,7 @@
 // - The first block, those that 64 queries have not seen and those with massive values are not dropped.
 // - Nothing is dropped as long as a format with a tolerable loss would do for all. Formats with keys in components are for
 //   budgets that drop, and the first block has none of them.
-// - No head is left with less than 5% of its bytes in f16, or half of the budget where that is less.
-// - No head loses more than half of its blocks before the others have lost theirs.
+// - No head is left with less than 2.5% of its bytes in f16, or half of the budget where that is less.
 // - Dropped blocks had no more than KvPolicySettings::max_lost_share of a head's attention.
 // - A head whose forecast is no number counts as if all its blocks were alike.
 //
@@ -59,8 +58,6 @@ class PricedLadder {
   };
   struct Head {
     std::int64_t bytes = 0;                // that are left of the cell
-    std::int32_t num_left = 0;             // full blocks that are not gone
-    std::int32_t may_go = 0;               // of them in this round
     float remembered = 0.0f, lost = 0.0f;  // attention in memory, and that of blocks that are gone
     bool asked_buys_bits = false;
   };
@@ -78,11 +75,8 @@ class PricedLadder {
   }
   Head& head(std::int32_t cell) { return heads_[static_cast<std::size_t>(cell)]; }
   std::uint8_t rung_of(KvFormat format) const;
-  bool formats_would_do() const;
   void pin(std::int32_t cell);
   void measure_head(std::int32_t cell);
-  void begin_round();
-  void walk();
   bool propose(std::int32_t block, std::int32_t cell, bool with_drop);
   void propose_next(std::int32_t block, std::int32_t cell, bool with_drop);
   void take(const Step& step);
@@ -99,7 +93,6 @@ class PricedLadder {
   std::vector<Block> blocks_;   // [cells, full blocks]
   std::vector<Head> heads_;     // by cell
   std::vector<Step> steps_;     // a heap: at most one of each block
-  std::vector<Step> waiting_;   // drops for the next round
 };
 
 }  // namespace kvasir::kv
