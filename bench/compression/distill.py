@@ -57,7 +57,7 @@ def main():
               "config": student.config.to_json(), "options": dataclasses.asdict(options), "tokens": len(losses) * args.batch * args.length,
               "tokens_per_second": round(rate, 1), "hours_for_20m_tokens": round(PLANNED_TOKENS / rate / 3600, 1) if rate else None,
               "bytes": path.stat().st_size, "held_out_before": before, "held_out_after": distance(teacher, student, held_out),
-              "loss_by_ten_steps": [round(sum(losses[i : i + 10]) / len(losses[i : i + 10]), 4) for i in range(0, len(losses), 10)]}
+              "loss_by_ten_steps": qat.means_of_ten(losses)}
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps({key: report[key] for key in ("parameters", "tokens_per_second", "hours_for_20m_tokens", "held_out_before", "held_out_after")}))
 

@@ -4,7 +4,8 @@
     prune.py SOURCE --text TEXT --work FOLDER --out FILE.json [--neurons 1280 --windows 400 --length 128 --steps 60]
 
 SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. Columns of down_proj are fitted by least squares to
-what was removed; blocks are then trained, one after the other, on text that the model writes itself. FOLDER keeps
+what was removed, over the first --fitted windows. Blocks are then trained, one after the other, on text that the model
+writes itself; then for --end-steps steps all together, by the distance of predictions from the source's. FOLDER keeps
 checkpoints. Speed is that of both models in --speed-type, alternately. Exit codes: 0; 1 when a program fails.
 """
 import dataclasses
@@ -28,8 +29,10 @@ def decode_speeds(files, repeats):
 
 
 def arguments():
-    numbers = {"neurons": 1280, "windows": 400, "length": 128, "steps": 60, "batch": 4, "seed": 1, "threads": 2, "scored": 12}
+    numbers = {"neurons": 1280, "windows": 400, "fitted": 160, "length": 128, "steps": 60, "batch": 4, "seed": 1, "threads": 2, "scored": 12,
+               "end-steps": 0, "end-batch": 4}
     parser = qat.parser_of(__doc__.splitlines()[0], ("--text", "--work", "--out"), numbers, 3e-4)
+    parser.add_argument("--end-rate", type=float, default=2e-4)
     parser.add_argument("--speed-type", default="Q4_1")
     return parser.parse_args()
 
@@ -41,7 +44,7 @@ def main():
     windows = qat.own_text(args.source, work, args)
     teacher = train.load(args.source)
     pruned, blocks = train.prune_neurons(
-        teacher, windows, args.neurons,
+        teacher, windows[: args.fitted], args.neurons,
         progress=lambda block: print(f"{time.monotonic() - begin:7.0f} s  block {block.block}  error {block.error:.5f}"
                                      f"  uncompensated {block.uncompensated:.5f}", flush=True))
     pruning_seconds = time.monotonic() - begin
@@ -57,6 +60,7 @@ def main():
     recovered = train.train_blocks(pruned, windows, options, teacher=teacher, checkpoint=work / "checkpoint",
                                    progress=lambda block, step, loss: print(f"{time.monotonic() - begin:7.0f} s  block {block}  loss {loss:.6f}", flush=True)
                                    if step + 1 == args.steps else None)
+    losses = qat.train_together(pruned, args, work, windows)
     exported("recovered", pruned)
     found = qat.run(qat.DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
     rows = [{"method": name, **json.loads(line)} for name, line in zip(files, found)]
@@ -64,9 +68,10 @@ def main():
             for name, path in {"source": source, "recovered": files["recovered"]}.items()}
     report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
               "neurons": args.neurons, "of": teacher.config.intermediate_size, "options": dataclasses.asdict(options),
-              "tokens": windows.numel(), "pruning_seconds": round(pruning_seconds), "seconds": round(time.monotonic() - begin),
+              "tokens": windows.numel(), "fitted_windows": min(args.fitted, len(windows)), "pruning_seconds": round(pruning_seconds), "seconds": round(time.monotonic() - begin),
               "rows": rows, "bytes": {name: path.stat().st_size for name, path in fast.items()},
               "decode_tokens_per_second": decode_speeds(fast, 5), "speed_type": args.speed_type,
+              "end_steps": args.end_steps, "end_batch": args.end_batch, "end_rate": args.end_rate, "end_losses_by_ten": qat.means_of_ten(losses),
               "blocks": [{"block": block.block, "error": block.error, "uncompensated": block.uncompensated,
                           "before": after.before, "after": after.after} for block, after in zip(blocks, recovered)]}
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Block-wise QAT of a model beside nearest codes: one type, KL to the source from files whose weights alone count.
+"""QAT of a model beside nearest codes: one type, KL to the source from files whose weights alone count.
 
     qat.py SOURCE --type Q4_0 --text TEXT --work FOLDER --out FILE.json [--start gptq] [--windows 512 --length 128 --steps 100]
 
 SOURCE is a GGUF file of the Llama architecture; its numbers count as exact. The model trains on text that it writes itself,
 never on --text. It begins at nearest codes, or at those of `kvasir quantize` (--start gptq, awq), which reads half of
-that text, and whose file is scored too. FOLDER keeps checkpoints: the same command goes on where it was stopped. Needs the
+that text, and whose file is scored too. After the blocks, --end-steps steps train all of them together, by the distance of
+the model's predictions from the source's. FOLDER keeps checkpoints: the same command goes on where it was stopped. Needs the
 package kvasir with its extra `train`, and the programs kvasir and kvasir_divergence (-DKVASIR_BENCH=ON). Exit codes: 0; 1
 when a program fails or when quantising changed a code.
 """
@@ -72,14 +73,20 @@ def begin_work(args):
     return work
 
 
+def means_of_ten(losses):
+    return [round(sum(losses[i : i + 10]) / len(losses[i : i + 10]), 4) for i in range(0, len(losses), 10)]
+
+
 def worked_seconds():
     """Of the processors, for this program and those that it ran."""
     return sum(os.times()[:4])
 
 
 def arguments():
-    numbers = {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12}
+    numbers = {"windows": 512, "length": 128, "steps": 100, "batch": 8, "seed": 1, "threads": 2, "scored": 12,
+               "end-steps": 0, "end-batch": 4}
     parser = parser_of(__doc__.splitlines()[0], ("--type", "--text", "--work", "--out"), numbers, 3e-4)
+    parser.add_argument("--end-rate", type=float, default=3e-4)
     parser.add_argument("--start", choices=("nearest", "gptq", "awq"), default="nearest")
     return parser.parse_args()
 
@@ -135,6 +142,21 @@ def train_codes(args, work, start, windows):
     return model, blocks, options, keep
 
 
+def train_together(model, args, work, windows):
+    """From end to end; embeddings and the head stay as they are. Losses of the steps; empty without --end-steps."""
+    if args.end_steps == 0:
+        return []
+    options = train.DistillOptions(steps=args.end_steps, batch_size=args.end_batch, learning_rate=args.end_rate, weight_decay=0.0,
+                                   frozen=("embed_tokens", "lm_head"), seed=args.seed, save_every=40)
+    begin = worked_seconds()
+
+    def progress(step, loss):
+        if (step + 1) % 10 == 0:
+            print(f"{worked_seconds() - begin:7.0f} s  step {step + 1}  KL {loss:.4f}", flush=True)
+
+    return train.Distiller(train.load(args.source), model, windows, options, checkpoint=work / "end").run(progress)
+
+
 def main():
     args = arguments()
     work = begin_work(args)
@@ -143,6 +165,7 @@ def main():
     begin, worked = time.monotonic(), worked_seconds()
     start = None if args.start == "nearest" else begin_at(args, work, source, windows)
     model, blocks, options, keep = train_codes(args, work, start, windows)
+    losses = train_together(model, args, work, windows)
     seconds, processor_seconds = time.monotonic() - begin, worked_seconds() - worked
     train.export(model, work / "folder")
     trained = quantize(work / "folder", work / "qat.gguf", args.type, "--method", "rtn", *keep)
@@ -155,7 +178,7 @@ def main():
               "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,
               **{f"bytes_of_{method}": path.stat().st_size for method, path in others.items()}, "seconds": round(seconds),
               "processor_seconds": round(processor_seconds), "differing_codes": differing, "compared_codes": compared,
-              "rows": rows, "blocks": [dataclasses.asdict(block) for block in blocks]}
+              "rows": rows, "end_losses_by_ten": means_of_ten(losses), "blocks": [dataclasses.asdict(block) for block in blocks]}
     for path in ("source", "text", "work", "out"):
         report["options"].pop(path)
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")

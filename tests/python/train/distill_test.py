@@ -43,6 +43,27 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: pathlib.Path) -> None:
     assert same_bits(whole, parts)
 
 
+def test_what_is_frozen_stays_as_it_is() -> None:
+    model = fresh_model()
+    small = student(model)
+    before = {name: value.clone() for name, value in small.state_dict().items()}
+    train.Distiller(model, small, windows(), train.DistillOptions(steps=8, frozen=("embed_tokens", "layers.0.mlp"))).run()
+    for name, value in small.state_dict().items():
+        is_frozen = "embed_tokens" in name or "layers.0.mlp" in name
+        assert bool((value == before[name]).all()) is is_frozen, name
+    with pytest.raises(kvasir.UsageError, match="frozen: must leave something to train, got model"):
+        train.Distiller(model, student(model), windows(), train.DistillOptions(frozen=("model",)))
+
+
+def test_a_teacher_that_reads_before_says_what_it_says_meanwhile() -> None:
+    model = fresh_model()
+    once, twice = student(model), student(model)
+    count = len(windows())
+    first = train.Distiller(model, once, windows(), train.DistillOptions(steps=count // 8, batch_size=8)).run()
+    second = train.Distiller(model, twice, windows(), train.DistillOptions(steps=count // 8 + 1, batch_size=8)).run()
+    assert second[0] == pytest.approx(first[0], rel=1e-5)
+
+
 def test_another_tokenizer_is_an_error() -> None:
     model = fresh_model()
     other = student(model)

@@ -17,12 +17,14 @@ from .llama import Llama, LlamaConfig
 
 @dataclasses.dataclass(frozen=True)
 class DistillOptions:
-    """A step sees `batch_size` windows. `save_every`: steps between checkpoints."""
+    """A step sees `batch_size` windows. `frozen`: parts of the names of parameters that stay as they are, such as
+    "embed_tokens". `save_every`: steps between checkpoints."""
 
     steps: int = 1000
     batch_size: int = 8
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
+    frozen: tuple[str, ...] = ()
     seed: int = 0
     save_every: int = 100
 
@@ -69,6 +71,7 @@ def _projected(embeddings: torch.Tensor, size: int) -> torch.Tensor:
 
 class Distiller:
     """Trains `student` on `windows` [count, length] by the distance (KL) of its next-token probabilities from the teacher's.
+    Where a run meets windows more than once, the teacher reads them before it begins, and its last hidden states stay in memory.
 
     `checkpoint`: a folder; a run with the same arguments goes on where a stopped one was, and ends in the same bits on the
     same machine with the same number of threads. Matrices of the student with a type (set_types) are trained rounded."""
@@ -81,7 +84,13 @@ class Distiller:
             raise usage_error(f"student: must have {teacher.config.vocab_size} tokens, got {student.config.vocab_size}", "student")
         self._teacher, self._student = teacher.requires_grad_(False), student.requires_grad_(True)
         self._windows, self._options = windows, options
-        self._optimizer = torch.optim.AdamW(student.parameters(), lr=options.learning_rate, betas=(0.9, 0.95),
+        self._told: torch.Tensor | None = None  # the teacher's hidden states of all windows
+        for name, parameter in student.named_parameters():
+            parameter.requires_grad_(not any(part in name for part in options.frozen))
+        trained = [parameter for parameter in student.parameters() if parameter.requires_grad]
+        if not trained:
+            raise usage_error(f"frozen: must leave something to train, got {', '.join(options.frozen)}", "frozen")
+        self._optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, betas=(0.9, 0.95),
                                             weight_decay=options.weight_decay)
         types = [(name, part.file_type) for name, part in student.named_modules() if isinstance(part, Linear)]
         self._checkpoint = Checkpoint(checkpoint, fingerprint_of(teacher, student, windows, options, types))
@@ -94,6 +103,8 @@ class Distiller:
 
     def run(self, progress: Progress | None = None) -> list[float]:
         """Goes on to the last step and returns the loss of each."""
+        if len(self.losses) < self._options.steps and self._options.steps * self._options.batch_size > len(self._windows):
+            self._told = self._hidden_of_teacher()
         for step in range(len(self.losses), self._options.steps):
             self.losses.append(self._step(step))
             if (step + 1) % self._options.save_every == 0 or step + 1 == self._options.steps:
@@ -103,13 +114,19 @@ class Distiller:
                 progress(step, self.losses[-1])
         return self.losses
 
+    def _hidden_of_teacher(self) -> torch.Tensor:
+        with torch.no_grad():
+            return torch.cat([self._teacher.hidden(part) for part in self._windows.split(self._options.batch_size)])
+
     def _step(self, step: int) -> float:
         options = self._options
-        windows = self._windows[batch_of(len(self._windows), options.batch_size, options.seed, step)]
+        batch = batch_of(len(self._windows), options.batch_size, options.seed, step)
+        windows = self._windows[batch]
         for group in self._optimizer.param_groups:
             group["lr"] = options.learning_rate * schedule(step, options.steps)
         with torch.no_grad():
-            told = self._teacher(windows).log_softmax(-1)
+            hidden = self._teacher.hidden(windows) if self._told is None else self._told[batch]
+            told = self._teacher.head(hidden).log_softmax(-1)
         loss = divergence(told, self._student(windows))
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

@@ -176,9 +176,13 @@ class Llama(nn.Module):
         matrix = self.model.embed_tokens.weight if self.config.tie_word_embeddings else self.lm_head.weight
         return nn.functional.linear(self.model.norm(hidden), matrix)
 
-    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """[windows, length] ids to [windows, length, vocab_size] logits."""
+    def hidden(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """[windows, length] ids to the last block's output, [windows, length, hidden_size]."""
         hidden = self.embed(token_ids)
         for block in self.blocks:
             hidden = block(hidden)
-        return self.head(hidden)
+        return hidden
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """[windows, length] ids to [windows, length, vocab_size] logits."""
+        return self.head(self.hidden(token_ids))
