@@ -57,9 +57,11 @@ def main():
 
     exported("pruned", pruned)
     options = train.BlockQatOptions(type="", steps=args.steps, batch_size=args.batch, learning_rate=args.rate, seed=args.seed)
-    recovered = train.train_blocks(pruned, windows, options, teacher=teacher, checkpoint=work / "checkpoint",
-                                   progress=lambda block, step, loss: print(f"{time.monotonic() - begin:7.0f} s  block {block}  loss {loss:.6f}", flush=True)
-                                   if step + 1 == args.steps else None)
+    recovered = []
+    if args.steps > 0:
+        recovered = train.train_blocks(pruned, windows, options, teacher=teacher, checkpoint=work / "checkpoint",
+                                       progress=lambda block, step, loss: print(f"{time.monotonic() - begin:7.0f} s  block {block}  loss {loss:.6f}", flush=True)
+                                       if step + 1 == args.steps else None)
     losses = qat.train_together(pruned, args, work, windows)
     exported("recovered", pruned)
     found = qat.run(qat.DIVERGENCE, source, args.text, args.scored, *files.values()).splitlines()
@@ -72,8 +74,8 @@ def main():
               "rows": rows, "bytes": {name: path.stat().st_size for name, path in fast.items()},
               "decode_tokens_per_second": decode_speeds(fast, 5), "speed_type": args.speed_type,
               "end_steps": args.end_steps, "end_batch": args.end_batch, "end_rate": args.end_rate, "end_losses_by_ten": qat.means_of_ten(losses),
-              "blocks": [{"block": block.block, "error": block.error, "uncompensated": block.uncompensated,
-                          "before": after.before, "after": after.after} for block, after in zip(blocks, recovered)]}
+              "blocks": [{"block": block.block, "error": block.error, "uncompensated": block.uncompensated} for block in blocks],
+              "recovered": [dataclasses.asdict(after) for after in recovered]}
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps({key: report[key] for key in ("rows", "bytes", "decode_tokens_per_second", "seconds")}))
 
