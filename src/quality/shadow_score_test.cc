@@ -71,7 +71,7 @@ TEST(ShadowScore, IsALowerBoundOfTheDivergenceAndOfItsSize) {
   EXPECT_GE(bounds, 0.5 * whole);
 }
 
-// Of tokens drawn from the served distribution the mean is the divergence of served from exact.
+// The mean over tokens drawn from the served distribution is the divergence of served from exact.
 TEST(ShadowScore, RatiosOfDrawnTokensAverageToTheDivergence) {
   std::mt19937_64 random(4);
   const Distribution p = drawn(random);
