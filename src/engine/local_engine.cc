@@ -275,6 +275,7 @@ void LocalEngine::take_commands() {
       snapshot.reset();
     } else if (const auto* frozen = std::get_if<PolicyFreeze>(&command)) {
       freeze(*frozen);
+      snapshot.reset();
     } else {
       if (!snapshot) snapshot = take_engine_snapshot(requests_, scheduler_, kv_, Clock::now());
       std::get<EngineSnapshotSink>(command)(*snapshot);

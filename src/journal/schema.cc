@@ -104,7 +104,7 @@ CREATE TABLE shadows(           -- answers that --kv-shadow chose to be scored a
   cached_tokens INTEGER NOT NULL,   -- of the prompt
   answer_tokens INTEGER NOT NULL,
   downgraded INTEGER NOT NULL,  -- 1: another policy served it than was asked for
-  kl REAL,                      -- nats a token, a lower bound; NULL: it could not be scored
+  kl REAL,                      -- nats a token, a lower bound; NULL: not scored, or the policy had not acted
   log_ratio REAL,               -- log-probability of the chosen tokens, served less exact, the mean
   tokens_agreed INTEGER);       -- at which the likeliest token is the same
 )sql";

@@ -18,6 +18,8 @@ KvParams exact() { return {.policy = "none", .quality = KvQuality::kExact}; }
 
 bool is_exact(const KvParams& kv) { return !policy_settings(kv).is_lossy(); }
 
+bool is_untouched(const KvParams& served, const ShadowScore& score) { return score.kl == 0.0 && !is_exact(served); }
+
 bool QualityGate::is_held_back(const std::string& policy) const { return clean_since_.contains(policy); }
 
 QualityGate::Treatment QualityGate::treatment_of(KvParams asked, std::string_view tenant) {
@@ -61,7 +63,7 @@ std::optional<std::string> QualityGate::advance_canary(const KvParams& served, c
 std::optional<std::string> QualityGate::judge(const KvParams& served, const ShadowScore& score) {
   Row& row = row_of(served);
   ShadowStats& stats = row.stats;
-  if (score.kl == 0.0 && !is_exact(served)) {  // nothing had become lossy yet
+  if (is_untouched(served, score)) {
     ++stats.num_unknown;
     return std::nullopt;
   }

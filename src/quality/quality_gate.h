@@ -75,4 +75,7 @@ class QualityGate {
 // No policy acts on it.
 bool is_exact(const KvParams& kv);
 
+// The answer diverges by nothing, so its policy has not acted yet: it says nothing of the policy.
+bool is_untouched(const KvParams& served, const ShadowScore& score);
+
 }  // namespace kvasir::quality

@@ -67,8 +67,8 @@ kv::ShadowRecord record_of(const ServedAnswer& answer, const std::optional<Shado
                              .num_cached_tokens = answer.num_cached_tokens,
                              .num_answer_tokens = std::ssize(answer.tokens) - answer.num_prompt_tokens,
                              .is_downgraded = answer.is_downgraded,
-                             .is_scored = score.has_value()};
-  if (!score) return record;
+                             .is_scored = score && !is_untouched(answer.kv, *score)};
+  if (!record.is_scored) return record;
   record.kl = score->kl;
   record.log_ratio = score->log_ratio;
   record.num_tokens_agreed = score->num_agreed;

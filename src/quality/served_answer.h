@@ -37,7 +37,7 @@ ServedAnswer begin_answer(Request& request);
 // Keeps what the output brings, and leaves in it what its client asked for.
 void keep(ServedAnswer& answer, RequestOutput& output);
 
-// A row for the log. No score: the answer could not be scored.
+// A row for the log. No score: the answer could not be scored. One that no policy has touched yet is not scored either.
 kv::ShadowRecord record_of(const ServedAnswer& answer, const std::optional<ShadowScore>& score);
 
 // The request by which the exact path scores it: prompt and answer are read as one prompt, behind all others.

@@ -97,7 +97,7 @@ struct ShadowRecord {
   std::int64_t budget_bytes = 0;
   std::int64_t num_prompt_tokens = 0, num_cached_tokens = 0, num_answer_tokens = 0;
   bool is_downgraded = false;  // another policy served it than was asked for
-  bool is_scored = false;      // false: there was no time, and nothing below is known
+  bool is_scored = false;      // false: there was no time or the policy had not acted, and nothing below is known
   double kl = 0.0;             // nats a token, at least
   double log_ratio = 0.0;      // of the chosen tokens: served less exact log-probability, mean
   std::int64_t num_tokens_agreed = 0;
