@@ -91,6 +91,33 @@ SliceExpression expression_of(ShadowSlice slice) {
   return {"''", "0"};
 }
 
+LoggedShadows read_shadows(const sqlite::Statement& row) {
+  return {.policy = row.text(0),
+          .quality = row.text(1),
+          .budget_share = row.real(2).value_or(1.0),
+          .budget_bytes = row.integer(3),
+          .slice = row.text(4),
+          .num_scored = row.integer(5),
+          .num_unknown = row.integer(6),
+          .num_downgraded = row.integer(7),
+          .num_tokens = row.integer(8),
+          .kl = row.real(9),
+          .kl_worst = row.real(10),
+          .log_ratio = row.real(11),
+          .top1 = row.real(12)};
+}
+
+// All rows of the query, in its order.
+template <class Row>
+Result<std::vector<Row>> read_all(sqlite::Statement& query, Row (*read)(const sqlite::Statement&)) {
+  std::vector<Row> all;
+  while (true) {
+    KVASIR_TRY(const bool has_row, query.next());
+    if (!has_row) return all;
+    all.push_back(read(query));
+  }
+}
+
 }  // namespace
 
 Result<LogReader> LogReader::open(const std::string& path) {
@@ -116,12 +143,7 @@ Result<std::vector<LoggedSequence>> LogReader::select_sequences(std::optional<st
           "{} GROUP BY s.id ORDER BY s.id",
           id ? "WHERE s.id = ?" : "")));
   if (id) query.bind_all(*id);
-  std::vector<LoggedSequence> all;
-  while (true) {
-    KVASIR_TRY(const bool has_row, query.next());
-    if (!has_row) return all;
-    all.push_back(read_sequence(query));
-  }
+  return read_all(query, read_sequence);
 }
 
 Result<std::vector<LoggedStep>> LogReader::steps(std::int64_t sequence) {
@@ -145,12 +167,7 @@ Result<std::vector<LoggedStep>> LogReader::select_steps(std::string_view conditi
              database_.prepare("SELECT f.name, u.cells, u.bytes FROM step_formats u JOIN formats f "
                                "ON f.id = u.format WHERE u.step = ? ORDER BY u.cells DESC"));
   query.bind_all(sequence, token);
-  std::vector<LoggedStep> all;
-  while (true) {
-    KVASIR_TRY(const bool has_row, query.next());
-    if (!has_row) break;
-    all.push_back(read_step(query));
-  }
+  KVASIR_TRY(std::vector<LoggedStep> all, read_all(query, read_step));
   for (LoggedStep& step : all) {
     formats.bind_all(step.id);
     while (true) {
@@ -170,12 +187,7 @@ Result<std::vector<LoggedAction>> LogReader::actions(std::int64_t step, std::opt
                  "JOIN reasons r ON r.id = a.reason WHERE a.step = ?1 AND (?2 < 0 OR a.block = ?2) "
                  "ORDER BY a.block, a.layer, a.head"));
   query.bind_all(step, block.value_or(-1));
-  std::vector<LoggedAction> all;
-  while (true) {
-    KVASIR_TRY(const bool has_row, query.next());
-    if (!has_row) return all;
-    all.push_back(read_action(query));
-  }
+  return read_all(query, read_action);
 }
 
 Result<RegretSummary> LogReader::regrets(std::int64_t sequence, std::int64_t max_worst) {
@@ -247,24 +259,7 @@ Result<std::vector<LoggedShadows>> LogReader::shadows(ShadowSlice slice) {
                  "GROUP BY policy, quality, budget_share, budget_bytes, slice "
                  "ORDER BY policy, quality, budget_share DESC, budget_bytes DESC, place, slice",
                  expression_of(slice).name, expression_of(slice).place)));
-  std::vector<LoggedShadows> all;
-  while (true) {
-    KVASIR_TRY(const bool has_row, query.next());
-    if (!has_row) return all;
-    all.push_back({.policy = query.text(0),
-                   .quality = query.text(1),
-                   .budget_share = query.real(2).value_or(1.0),
-                   .budget_bytes = query.integer(3),
-                   .slice = query.text(4),
-                   .num_scored = query.integer(5),
-                   .num_unknown = query.integer(6),
-                   .num_downgraded = query.integer(7),
-                   .num_tokens = query.integer(8),
-                   .kl = query.real(9),
-                   .kl_worst = query.real(10),
-                   .log_ratio = query.real(11),
-                   .top1 = query.real(12)});
-  }
+  return read_all(query, read_shadows);
 }
 
 Result<std::string> LogReader::meaning_of(const std::string& reason) {
