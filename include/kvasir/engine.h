@@ -382,9 +382,9 @@ class Engine {
   // Lets a KV policy serve again that shadows have held back. Errors: kNotFound (it is not), kUsage (too early).
   virtual Status resume_kv_policy(std::string_view policy);
 
-  // Requests that run under the policy keep their keys and values as they are from the next step on, and those that wait get
-  // no policy. Their usage says that they were downgraded. For a policy that is held back; others are not asked.
-  virtual void freeze_kv_policy(std::string_view policy);
+  // Requests that `broken` covers and that run keep their keys and values as they are from the next step on, and those that
+  // wait get no policy. Their usage says that they were downgraded.
+  virtual void freeze_kv_policy(const KvPromise& broken);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -46,7 +46,7 @@ Status Engine::unload_adapter(std::string_view name) {
 
 void Engine::prepare_adapter(std::string_view, std::stop_token, AdapterSink sink) { sink(AdapterHold()); }
 
-void Engine::freeze_kv_policy(std::string_view) {}
+void Engine::freeze_kv_policy(const KvPromise&) {}
 
 Status Engine::resume_kv_policy(std::string_view policy) {
   return make_error(ErrorKind::kNotFound, fmt::format("policy: {} is not held back, for answers are not scored (--kv-shadow)", printable(policy)), "policy");

@@ -122,6 +122,29 @@ bool is_compressed(const KvParams& kv) {
   return kv.only_at_tokens > 0 || policy_settings(kv).is_lossy();
 }
 
+double budget_share(const Request& request, const ModelInfo& model) {
+  const KvParams& kv = request.kv;
+  if (kv.budget_bytes == 0) return kv.budget;
+  const auto prompt_tokens = static_cast<std::int64_t>(request.prompt_token_ids.size());
+  const std::int64_t most_tokens = std::max<std::int64_t>(1, model.max_model_len_tokens);
+  const std::int64_t tokens = request.sampling.max_tokens ? std::min(most_tokens, prompt_tokens + *request.sampling.max_tokens) : most_tokens;
+  std::int64_t bytes_per_token = 0;
+  for (const KvGroupInfo& group : model.kv_groups) bytes_per_token += group.window_tokens == 0 ? group.bytes_per_token : 0;
+  if (bytes_per_token == 0) return kv.budget;
+  return std::min(kv.budget, static_cast<double>(kv.budget_bytes) / (static_cast<double>(std::max<std::int64_t>(1, tokens)) * static_cast<double>(bytes_per_token)));
+}
+
+KvPromise promise_of(const KvParams& kv, double budget) {
+  if (!is_compressed(kv)) return {};
+  const bool is_loosened = kv.quality == KvQuality::kGate && most_lost_share(kv) > kGateLostShare;
+  const kv::KvPolicy* policy = kv::find_policy(kv.policy);
+  const double share = policy != nullptr && !policy->has_budget() ? 1.0 : budget;
+  const auto step = std::ranges::lower_bound(kKvBudgetSteps, share);
+  return {.policy = kv.policy,
+          .quality = is_loosened ? KvQuality::kBestEffort : kv.quality,
+          .budget = step == kKvBudgetSteps.end() ? 1.0 : *step};
+}
+
 bool uses_learned_forecast(const KvParams& kv) {
   return is_compressed(kv) && kv::find_policy(kv.policy) == &kv::learned_ladder_policy();
 }

@@ -10,6 +10,7 @@
 #include "kvasir/engine.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "kvasir/shadow_stats.h"
 #include "model/config.h"
 
 namespace kvasir {
@@ -31,6 +32,14 @@ Status validate(const KvParams& kv);
 
 // Whether it may leave cells in a coarser format than they were written in, or drop them.
 bool is_compressed(const KvParams& kv);
+
+// The budget as a share. One in bytes is that part of what the prompt and the longest answer take in layers without a window,
+// at most; so the answer's keys and values are never less than this.
+double budget_share(const Request& request, const ModelInfo& model);
+
+// What is promised of answers under such treatment, `budget` being the request's share. A request for more lost attention
+// than `gate` allows has the promise of best_effort.
+KvPromise promise_of(const KvParams& kv, double budget);
 
 // Whether its plans are by a learned forecast: ladder-learned with a budget to keep.
 bool uses_learned_forecast(const KvParams& kv);

@@ -273,8 +273,8 @@ void LocalEngine::take_commands() {
     } else if (const auto* cancellation = std::get_if<Cancellation>(&command)) {
       cancel_request(cancellation->id);
       snapshot.reset();
-    } else if (const auto* frozen = std::get_if<PolicyFreeze>(&command)) {
-      freeze(*frozen);
+    } else if (const auto* broken = std::get_if<KvPromise>(&command)) {
+      freeze(*broken);
       snapshot.reset();
     } else {
       if (!snapshot) snapshot = take_engine_snapshot(requests_, scheduler_, kv_, Clock::now());
@@ -345,18 +345,17 @@ void LocalEngine::cancel_request(RequestId id) {
   end_request(*found->second, FinishReason::kCancelled, std::nullopt);
 }
 
-void LocalEngine::freeze_kv_policy(std::string_view policy) {
+void LocalEngine::freeze_kv_policy(const KvPromise& broken) {
   {
     const std::lock_guard lock(mutex_);
-    mailbox_.emplace_back(PolicyFreeze{std::string(policy)});
+    mailbox_.emplace_back(broken);
   }
   work_available_.notify_one();
 }
 
-void LocalEngine::freeze(const PolicyFreeze& policy) {
+void LocalEngine::freeze(const KvPromise& broken) {
   for (const auto& [id, request] : requests_) {
-    const KvParams& kv = request->request.kv;
-    if (kv.policy != policy.policy || !is_compressed(kv)) continue;
+    if (!covers(broken, promise_of(request->request.kv, budget_share(request->request, model_info())))) continue;
     request->is_kv_frozen = true;
     for (std::size_t i = 0; i < request->choices.size(); ++i) {
       if (!request->choices[i].finished) scheduler_.freeze_kv(request->sequence(i));

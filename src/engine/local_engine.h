@@ -54,7 +54,7 @@ class LocalEngine final : public Engine {
   Status load_adapter(const AdapterConfig& adapter) override;
   Status unload_adapter(std::string_view name) override { return loaded_.adapters->unload(name); }
   void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
-  void freeze_kv_policy(std::string_view policy) override;
+  void freeze_kv_policy(const KvPromise& broken) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -74,10 +74,7 @@ class LocalEngine final : public Engine {
     ActiveRequest* request = nullptr;
     std::size_t choice = 0;
   };
-  struct PolicyFreeze {
-    std::string policy;
-  };
-  using Command = std::variant<Arrival, Cancellation, PolicyFreeze, EngineSnapshotSink>;
+  using Command = std::variant<Arrival, Cancellation, KvPromise, EngineSnapshotSink>;  // a promise: it is broken
 
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   Status compile_guide(Request& request);
@@ -93,7 +90,7 @@ class LocalEngine final : public Engine {
   void start_request(Arrival arrival);
   void cancel_request(RequestId id);
   void cancel_everything();
-  void freeze(const PolicyFreeze& policy);
+  void freeze(const KvPromise& broken);
   void end_request(ActiveRequest& request, FinishReason reason, const std::optional<Error>& error);
   void end_everything(FinishReason reason, const std::optional<Error>& error);
   void step();

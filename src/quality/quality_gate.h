@@ -1,4 +1,4 @@
-// Which KV policy serves: one whose shadows say that it breaks its promise is held back.
+// Which KV policy serves: where shadows say that a promise is broken, its policy is held back.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kvasir/request.h"
@@ -27,8 +26,9 @@ struct GateConfig {
   std::string champion = {}, canary = {};  // a policy that takes the champion's place, tenant by tenant; empty: none
 };
 
-// In the place of a policy that is held back comes the ladder that needs no training, and for that one exactness. A policy
-// comes back when kShadowsToResume answers since have kept their promise, and an operator says so.
+// Each quality and each step of budgets has a promise, so a request for a tiny budget holds nothing back for others. In the
+// place of a policy that is held back comes the ladder that needs no training, and for that one exactness. A policy comes back
+// when kShadowsToResume answers since have kept their promise, and an operator says so.
 //
 // Thread safety: none.
 class QualityGate {
@@ -37,16 +37,17 @@ class QualityGate {
 
   struct Treatment {
     KvParams kv;
-    bool is_downgraded = false;  // the policy is held back
+    KvPromise promise;           // of the answer
+    bool is_downgraded = false;  // what was asked for is held back
   };
-  // What serves a tenant's request that asks for `asked`. Counts it where it is downgraded.
-  Treatment treatment_of(KvParams asked, std::string_view tenant = {});
-  // An answer under this treatment was scored. One on which no policy has acted yet is unknown. A line for the log when something has just changed, or is wrong.
-  std::optional<std::string> note(const KvParams& served, const ShadowScore& score, const ServedCost& cost = {});
-  void note_unknown(const KvParams& served);
-  // Errors: kNotFound (no such policy is held back), kUsage (too few clean shadows since).
+  // What serves a tenant's request that asks for `asked`, with a budget of such a share. Counts it where it is downgraded.
+  Treatment treatment_of(KvParams asked, double budget, std::string_view tenant = {});
+  // An answer with this promise was scored. One on which no policy has acted yet is unknown. A line for the log when something has just changed, or is wrong.
+  std::optional<std::string> note(const KvPromise& served, const ShadowScore& score, const ServedCost& cost = {});
+  void note_unknown(const KvPromise& served);
+  // Errors: kNotFound (nothing of this policy is held back), kUsage (too few clean shadows since).
   Status resume(std::string_view policy);
-  bool is_held_back(const std::string& policy) const;
+  bool is_held_back(const KvPromise& promise) const;
 
   std::vector<ShadowStats> stats() const;
 
@@ -58,24 +59,24 @@ class QualityGate {
     ShadowStats stats;
     EProcess evidence;
   };
-  using Key = std::pair<std::string, KvQuality>;
 
-  std::optional<std::string> judge(const KvParams& served, const ShadowScore& score);
-  std::optional<std::string> advance_canary(const KvParams& served, const ShadowScore& score, const ServedCost& cost);
-  Row& row_of(const KvParams& kv);
+  std::optional<std::string> judge(const KvPromise& served, const ShadowScore& score);
+  std::optional<std::string> hold_back(Row& row, const KvPromise& served);
+  std::optional<std::string> advance_canary(const KvPromise& served, const ShadowScore& score, const ServedCost& cost);
+  Row& row_of(const KvPromise& served);
   std::optional<std::string> resume_if_due();
-  void restart(const std::string& policy);
+  void restart(const KvPromise& broken);
 
   GateConfig config_;
   Canary canary_;
-  std::map<Key, Row> rows_;
-  std::map<std::string, std::int64_t> clean_since_;  // by policy that is held back
+  std::map<KvPromise, Row> rows_;
+  std::map<KvPromise, std::int64_t> clean_since_;  // by promise that was broken; what it covers is held back
 };
 
 // No policy acts on it.
-bool is_exact(const KvParams& kv);
+bool is_exact(const KvPromise& served);
 
 // The answer diverges by nothing, so its policy has not acted yet: it says nothing of the policy.
-bool is_untouched(const KvParams& served, const ShadowScore& score);
+bool is_untouched(const KvPromise& served, const ShadowScore& score);
 
 }  // namespace kvasir::quality

@@ -23,8 +23,9 @@ bool can_be_shadow(const Request& request) {
   return is_one_answer && is_own_distribution && !request.logits_observer && request.prompt_token_types.empty();
 }
 
-ServedAnswer begin_answer(Request& request) {
+ServedAnswer begin_answer(Request& request, KvPromise promise) {
   ServedAnswer answer = {.kv = request.kv,
+                         .promise = std::move(promise),
                          .tokens = request.prompt_token_ids,
                          .num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size()),
                          .logprobs = {},
@@ -59,15 +60,15 @@ kv::ShadowRecord record_of(const ServedAnswer& answer, const std::optional<Shado
   kv::ShadowRecord record = {.request_id = answer.request_id,
                              .client_id = answer.client_id,
                              .tenant = answer.tenant,
-                             .policy = is_exact(answer.kv) ? "none" : answer.kv.policy,
-                             .quality = std::string(name_of(is_exact(answer.kv) ? KvQuality::kExact : answer.kv.quality)),
+                             .policy = answer.promise.policy,
+                             .quality = std::string(name_of(is_exact(answer.promise) ? KvQuality::kExact : answer.kv.quality)),
                              .budget_share = answer.kv.budget,
                              .budget_bytes = answer.kv.budget_bytes,
                              .num_prompt_tokens = answer.num_prompt_tokens,
                              .num_cached_tokens = answer.num_cached_tokens,
                              .num_answer_tokens = std::ssize(answer.tokens) - answer.num_prompt_tokens,
                              .is_downgraded = answer.is_downgraded,
-                             .is_scored = score && !is_untouched(answer.kv, *score)};
+                             .is_scored = score && !is_untouched(answer.promise, *score)};
   if (!record.is_scored) return record;
   record.kl = score->kl;
   record.log_ratio = score->log_ratio;

@@ -14,6 +14,7 @@ namespace kvasir::quality {
 
 struct ServedAnswer {
   KvParams kv;                       // that it was served under
+  KvPromise promise;                 // that it has
   std::vector<TokenId> tokens;       // the prompt, then the answer
   std::int32_t num_prompt_tokens = 0;
   std::vector<PositionLogprobs> logprobs;  // of the answer's tokens, with kServedAlternatives
@@ -32,7 +33,7 @@ struct ServedAnswer {
 bool can_be_shadow(const Request& request);
 
 // Prepares the request for being kept: it asks for the alternatives that are compared.
-ServedAnswer begin_answer(Request& request);
+ServedAnswer begin_answer(Request& request, KvPromise promise);
 
 // Keeps what the output brings, and leaves in it what its client asked for.
 void keep(ServedAnswer& answer, RequestOutput& output);

@@ -18,7 +18,7 @@ RequestOutput piece(TokenId token, std::size_t num_top) {
 TEST(ServedAnswer, LeavesNoneOfItsAlternativesToAClientThatAskedForNone) {
   Request request;
   request.prompt_token_ids = {1, 2, 3};
-  ServedAnswer answer = begin_answer(request);
+  ServedAnswer answer = begin_answer(request, {});
   EXPECT_EQ(request.sampling.logprobs, kServedAlternatives);
   RequestOutput output = piece(9, 8);
   keep(answer, output);
@@ -32,7 +32,7 @@ TEST(ServedAnswer, AClientGetsAsManyAlternativesAsItAskedFor) {
   for (const int asked : {0, 3, 20}) {
     Request request;
     request.sampling.logprobs = asked;
-    ServedAnswer answer = begin_answer(request);
+    ServedAnswer answer = begin_answer(request, {});
     RequestOutput output = piece(9, static_cast<std::size_t>(*request.sampling.logprobs));
     keep(answer, output);
     ASSERT_EQ(output.logprobs.size(), 1u);
@@ -46,7 +46,7 @@ TEST(ServedAnswer, IsScoredBehindAllOthersFromItsFirstTokenOn) {
   request.prompt_token_ids = {1, 2, 3};
   request.kv = {.policy = "ladder", .budget = 0.2};
   request.adapter = "a";
-  ServedAnswer answer = begin_answer(request);
+  ServedAnswer answer = begin_answer(request, {});
   RequestOutput output = piece(9, 8);
   keep(answer, output);
   const Request scoring = scoring_request(answer);

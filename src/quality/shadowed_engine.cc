@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "engine/kv_params.h"
 #include "quality/shadow_score.h"
 
 namespace kvasir::quality {
@@ -65,24 +66,24 @@ void ShadowedEngine::prepare(Submission& submission) {
   Request& request = submission.request;
   const std::uint64_t number = ++num_requests_;
   const std::string place = request.tenant.empty() ? std::to_string(number) : request.tenant;  // nobody is asked for a key
-  bool is_downgraded = false;
+  const double budget = budget_share(request, model_info());
+  QualityGate::Treatment treatment;
   {
     const std::scoped_lock lock(mutex_);
-    QualityGate::Treatment treatment = gate_.treatment_of(std::move(request.kv), place);
-    request.kv = std::move(treatment.kv);
-    is_downgraded = treatment.is_downgraded;
+    treatment = gate_.treatment_of(std::move(request.kv), budget, place);
   }
+  request.kv = std::move(treatment.kv);
   const bool can_be_scored = can_be_shadow(request) && (exact_ == nullptr || request.adapter.empty());
-  if (can_be_scored && sampler_.is_shadow(number)) return watch(submission, is_downgraded);
-  if (!is_downgraded) return;
+  if (can_be_scored && sampler_.is_shadow(number)) return watch(submission, std::move(treatment.promise), treatment.is_downgraded);
+  if (!treatment.is_downgraded) return;
   submission.sink = [sink = std::move(submission.sink)](RequestOutput output) {
     output.usage.kv.is_downgraded = true;
     sink(std::move(output));
   };
 }
 
-void ShadowedEngine::watch(Submission& submission, bool is_downgraded) {
-  const auto answer = std::make_shared<ServedAnswer>(begin_answer(submission.request));
+void ShadowedEngine::watch(Submission& submission, KvPromise promise, bool is_downgraded) {
+  const auto answer = std::make_shared<ServedAnswer>(begin_answer(submission.request, std::move(promise)));
   submission.sink = [this, answer, is_downgraded, sink = std::move(submission.sink)](RequestOutput output) {
     keep(*answer, output);
     output.usage.kv.is_downgraded |= is_downgraded;
@@ -110,12 +111,12 @@ void ShadowedEngine::note(const ServedAnswer& answer, const std::optional<Shadow
   bool is_breach = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (!score) return gate_.note_unknown(answer.kv);
-    const bool was_held_back = gate_.is_held_back(answer.kv.policy);
-    news = gate_.note(answer.kv, *score, answer.cost);
-    is_breach = !was_held_back && gate_.is_held_back(answer.kv.policy);
+    if (!score) return gate_.note_unknown(answer.promise);
+    const bool was_held_back = gate_.is_held_back(answer.promise);
+    news = gate_.note(answer.promise, *score, answer.cost);
+    is_breach = !was_held_back && gate_.is_held_back(answer.promise);
   }
-  if (is_breach) engine_->freeze_kv_policy(answer.kv.policy);
+  if (is_breach) engine_->freeze_kv_policy(answer.promise);
   if (news && config_.warn) config_.warn(*news);
 }
 

@@ -54,7 +54,7 @@ class ShadowedEngine final : public Engine {
   Status unload_adapter(std::string_view name) override { return engine_->unload_adapter(name); }
   void prepare_adapter(std::string_view name, std::stop_token stop, AdapterSink sink) override;
   Status resume_kv_policy(std::string_view policy) override;
-  void freeze_kv_policy(std::string_view policy) override { engine_->freeze_kv_policy(policy); }
+  void freeze_kv_policy(const KvPromise& broken) override { engine_->freeze_kv_policy(broken); }
   void cancel(RequestId id) override { engine_->cancel(id); }
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override { engine_->inspect(std::move(sink)); }
@@ -67,7 +67,7 @@ class ShadowedEngine final : public Engine {
 
  private:
   void prepare(Submission& submission);
-  void watch(Submission& submission, bool is_downgraded);
+  void watch(Submission& submission, KvPromise promise, bool is_downgraded);
   void enqueue(ServedAnswer answer);
   void score_all(const std::stop_token& stop);
   void score(const ServedAnswer& answer, const std::stop_token& stop);

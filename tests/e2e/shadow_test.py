@@ -68,10 +68,11 @@ class Shadows(CommandLineTest):
         rows = self.policies(number + 2)
         self.assertEqual(rows["window"]["downgraded"], 1)
         self.assertEqual(rows["ladder"]["scored"], 1)
-        self.assertIn('kvasir_quality_held_back{model="llama-f32",policy="window",quality="best_effort"} 1', self.call("/metrics"))
+        self.assertIn('kvasir_quality_held_back{model="llama-f32",policy="window",quality="best_effort",budget="0.1"} 1', self.call("/metrics"))
         code, says = self.status("/v1/kv_policies/resume", {"policy": "window"})
         self.assertEqual(code, 400)
         self.assertIn("500 clean shadows", says)
+        self.assertNotIn("kv_downgraded", self.complete(1001, **{**COARSE, "kv_budget": 0.3})["usage"], "a larger budget has a promise of its own")
         self.assertEqual(self.status("/v1/kv_policies/resume", {"policy": "snapkv"})[0], 404)
         self.assertEqual(self.status("/v1/kv_policies/resume", {})[0], 400)
 

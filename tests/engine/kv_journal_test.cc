@@ -99,7 +99,7 @@ TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
 // The first of two has its first token, the second waits for its seat.
 TEST_P(KvJournalOfEngine, HearsNothingMoreOfAPolicyThatWasFrozen) {
   kv::RecordingJournal journal;
-  std::vector<Usage> usages(3);
+  std::vector<Usage> usages(4);
   std::size_t num_steps_before = 0;
   {
     const auto engine = load(&journal, 1);
@@ -107,6 +107,8 @@ TEST_P(KvJournalOfEngine, HearsNothingMoreOfAPolicyThatWasFrozen) {
     std::vector<Request> asked = requests(*engine, {.policy = "window", .budget = 0.1, .quality = KvQuality::kBestEffort});
     for (Request& request : asked) request.sampling.max_tokens = 100, request.prompt_token_ids.resize(100);
     asked[2].kv.policy = "uniform";
+    asked.push_back(asked[0]);
+    asked[3].kv.budget = 0.2;
     std::binary_semaphore has_begun(0), is_frozen(0);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       bool is_first = i == 0;
@@ -120,7 +122,7 @@ TEST_P(KvJournalOfEngine, HearsNothingMoreOfAPolicyThatWasFrozen) {
       ASSERT_TRUE(id) << id.error().message;
     }
     has_begun.acquire();
-    engine->freeze_kv_policy("window");
+    engine->freeze_kv_policy({.policy = "window", .quality = KvQuality::kBestEffort, .budget = 0.15});
     is_frozen.release();
     engine->drain(60'000);
   }
@@ -128,9 +130,10 @@ TEST_P(KvJournalOfEngine, HearsNothingMoreOfAPolicyThatWasFrozen) {
   EXPECT_TRUE(usages[0].kv.is_downgraded);
   EXPECT_TRUE(usages[1].kv.is_downgraded);
   EXPECT_FALSE(usages[2].kv.is_downgraded) << "another policy";
+  EXPECT_FALSE(usages[3].kv.is_downgraded) << "a larger budget";
   EXPECT_EQ(usages[1].completion_tokens, 100);
-  ASSERT_EQ(journal.sequences.size(), 2u) << "the one that waited never acted";
-  for (std::size_t i = num_steps_before; i < journal.steps.size(); ++i) EXPECT_EQ(journal.steps[i].hold, journal.sequences[1].hold);
+  ASSERT_EQ(journal.sequences.size(), 3u) << "the one that waited never acted";
+  for (std::size_t i = num_steps_before; i < journal.steps.size(); ++i) EXPECT_NE(journal.steps[i].hold, journal.sequences[0].hold);
 }
 
 // The second of two equal prompts finds the first one's blocks in the cache.

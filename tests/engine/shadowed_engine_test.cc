@@ -48,7 +48,7 @@ std::vector<Request> requests(const Engine& engine, const KvParams& kv, std::int
 
 ShadowStats stats_of(const Engine& engine, std::string_view policy) {
   for (const ShadowStats& stats : engine.stats().shadows) {
-    if (stats.policy == policy) return stats;
+    if (stats.promise.policy == policy) return stats;
   }
   return {};
 }
@@ -114,7 +114,7 @@ TEST_P(Shadows, ABadPolicyIsHeldBackAndTheRequestBehindTheBreachIsServedByTheNex
     answer(requests(*engine_, bad, 4, static_cast<std::uint32_t>(num_before)));
     num_before += 4;
   }
-  EXPECT_NE(warnings_[0].find("window is held back"), std::string::npos) << warnings_[0];
+  EXPECT_NE(warnings_[0].find("window with budgets up to 10% at best_effort is held back"), std::string::npos) << warnings_[0];
   const ShadowStats stats = stats_of(*engine_, "window");
   EXPECT_EQ(stats.state, KvPolicyState::kHeldBack);
   const std::vector<Answer> after = answer(requests(*engine_, bad, 1));

@@ -1,5 +1,7 @@
 #include "server/observe/shadow_metrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -12,7 +14,9 @@ void append_shadows(PrometheusText& out, std::span<const ModelMetrics> models) {
   const auto for_each = [&](auto write) {
     for (const ModelMetrics& model : models) {
       for (const ShadowStats& of : model.engine.shadows) {
-        write(prometheus_label("model", model.name) + "," + prometheus_label("policy", of.policy) + "," + prometheus_label("quality", name_of(of.quality)), of);
+        write(fmt::format("{},{},{},{}", prometheus_label("model", model.name), prometheus_label("policy", of.promise.policy),
+                          prometheus_label("quality", name_of(of.promise.quality)), prometheus_label("budget", fmt::format("{}", of.promise.budget))),
+              of);
       }
     }
   };

@@ -29,8 +29,9 @@ double mean(double sum, std::int64_t count) { return count > 0 ? sum / static_ca
 void write_policy(JsonWriter& json, const std::string& model, const ShadowStats& of) {
   json.begin_object()
       .member("model", model)
-      .member("policy", of.policy)
-      .member("quality", name_of(of.quality))
+      .member("policy", of.promise.policy)
+      .member("quality", name_of(of.promise.quality))
+      .member("budget", of.promise.budget)
       .member("state", observe::state_name(of.state))
       .member("promised_kl", of.promised_kl)
       .member("mean_kl", mean(of.kl_sum, of.num_scored))
