@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -53,6 +54,11 @@ class JsonWriter {
   JsonWriter& value(float number);
   JsonWriter& value(double number);
   JsonWriter& null() { return literal("null"); }
+  // Nothing is null.
+  template <typename T>
+  JsonWriter& value(const std::optional<T>& content) {
+    return content ? value(*content) : null();
+  }
 
   // `number`, or `stand_in` when it is NaN or infinite.
   JsonWriter& number(double number, double stand_in);

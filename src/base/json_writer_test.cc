@@ -100,6 +100,12 @@ TEST(JsonWriter, WritesNullOrTheStandInForNumbersJsonLacks) {
   EXPECT_EQ(out, "-9999");
 }
 
+TEST(JsonWriter, WritesNullForNothing) {
+  std::string out;
+  JsonWriter(out).begin_object().member("a", std::optional<double>()).member("b", std::optional<int>(3)).end_object();
+  EXPECT_EQ(out, R"({"a":null,"b":3})");
+}
+
 TEST(JsonWriterDeathTest, StopsOnCallsOutOfOrder) {
   std::string out;
   EXPECT_DEATH(JsonWriter(out).begin_object().value(1), "have_key_");

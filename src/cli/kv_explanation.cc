@@ -133,10 +133,6 @@ std::string what_happened(const journal::LoggedStep& step, std::size_t num_block
   return out + "\n";
 }
 
-void write_optional(JsonWriter& json, std::string_view name, std::optional<double> number) {
-  number ? json.member(name, *number) : json.member_null(name);
-}
-
 void write_action(JsonWriter& json, const journal::LoggedAction& action) {
   json.begin_object()
       .member("layer", action.layer)
@@ -146,24 +142,26 @@ void write_action(JsonWriter& json, const journal::LoggedAction& action) {
       .member("from", action.from)
       .member("to", action.to)
       .member("reason", action.reason)
-      .member("shared", action.is_shared);
-  write_optional(json, "forecast", action.forecast);
-  write_optional(json, "loss_per_byte", action.price);
-  json.end_object();
+      .member("shared", action.is_shared)
+      .member("forecast", action.forecast)
+      .member("loss_per_byte", action.price)
+      .end_object();
 }
 
 void write_step(JsonWriter& json, const KvExplanation::Step& entry, bool with_actions) {
   const journal::LoggedStep& step = entry.step;
-  json.begin_object().member("token", step.token).member("planned", step.is_planned);
-  write_optional(json, "bytes_before", step.bytes_before);
-  write_optional(json, "bytes_after", step.bytes_after);
-  write_optional(json, "lost_max", step.lost_max);
-  write_optional(json, "lost_mean", step.lost_mean);
-  json.member("num_actions", step.num_actions)
+  json.begin_object()
+      .member("token", step.token)
+      .member("planned", step.is_planned)
+      .member("bytes_before", step.bytes_before)
+      .member("bytes_after", step.bytes_after)
+      .member("lost_max", step.lost_max)
+      .member("lost_mean", step.lost_mean)
+      .member("num_actions", step.num_actions)
       .member("waiting", step.num_waiting)
-      .member("no_room", step.has_no_room);
-  write_optional(json, "policy_ms", step.policy_ms);
-  write_optional(json, "record_ms", step.record_ms);
+      .member("no_room", step.has_no_room)
+      .member("policy_ms", step.policy_ms)
+      .member("record_ms", step.record_ms);
   json.key("formats").begin_object();
   for (const journal::FormatUse& use : step.formats) {
     json.key(use.format).begin_object().member("cells", use.cells).member("bytes", use.bytes).end_object();
@@ -274,9 +272,9 @@ void write_sequence(JsonWriter& json, const journal::LoggedSequence& sequence) {
       .member("budget_bytes", sequence.budget_bytes)
       .member("max_lost_share", sequence.max_lost_share)
       .member("prompt_tokens", sequence.prompt_tokens);
-  sequence.tokens ? json.member("tokens", *sequence.tokens) : json.member_null("tokens");
-  write_optional(json, "bytes_share", sequence.bytes_share);
-  json.member("num_steps", sequence.num_steps)
+  json.member("tokens", sequence.tokens)
+      .member("bytes_share", sequence.bytes_share)
+      .member("num_steps", sequence.num_steps)
       .member("num_actions", sequence.num_actions)
       .member("dropped_steps", sequence.num_dropped_steps)
       .end_object();

@@ -58,7 +58,6 @@ std::string text_of(const std::vector<LoggedShadows>& rows) {
 std::string json_of(const std::vector<LoggedShadows>& rows) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
-  const auto optional = [&](std::string_view name, std::optional<double> value) { value ? json.member(name, *value) : json.member_null(name); };
   json.begin_array();
   for (const LoggedShadows& row : rows) {
     json.begin_object()
@@ -70,12 +69,12 @@ std::string json_of(const std::vector<LoggedShadows>& rows) {
         .member("scored", row.num_scored)
         .member("unknown", row.num_unknown)
         .member("downgraded", row.num_downgraded)
-        .member("tokens", row.num_tokens);
-    optional("kl_mean", row.kl);
-    optional("kl_worst", row.kl_worst);
-    optional("log_ratio_mean", row.log_ratio);
-    optional("top1", row.top1);
-    json.end_object();
+        .member("tokens", row.num_tokens)
+        .member("kl_mean", row.kl)
+        .member("kl_worst", row.kl_worst)
+        .member("log_ratio_mean", row.log_ratio)
+        .member("top1", row.top1)
+        .end_object();
   }
   json.end_array();
   return out;
