@@ -15,7 +15,7 @@ import torch
 
 import qat
 from kvasir import train
-from kvasir.train.distill import divergence
+from kvasir.train.divergence import divergence
 
 PLANNED_TOKENS = 20_000_000
 
@@ -53,7 +53,7 @@ def main():
     rate = tokens / (time.monotonic() - begin) if tokens else 0.0
     train.export(student, work / "student")
     path = qat.quantize(work / "student", work / "student.gguf", "Q8_0")
-    report = {"teacher": pathlib.Path(args.source).name, "parameters": sum(each.numel() for each in student.parameters()),
+    report = {"teacher": pathlib.Path(args.source).name, "setting": qat.setting_of(args), "parameters": sum(each.numel() for each in student.parameters()),
               "config": student.config.to_json(), "options": dataclasses.asdict(options), "tokens": len(losses) * args.batch * args.length,
               "tokens_per_second": round(rate, 1), "hours_for_20m_tokens": round(PLANNED_TOKENS / rate / 3600, 1) if rate else None,
               "bytes": path.stat().st_size, "held_out_before": before, "held_out_after": distance(teacher, student, held_out),

@@ -71,13 +71,13 @@ def main():
     report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
               "neurons": args.neurons, "of": teacher.config.intermediate_size, "options": dataclasses.asdict(options),
               "tokens": windows.numel(), "fitted_windows": min(args.fitted, len(windows)), "pruning_seconds": round(pruning_seconds), "seconds": round(time.monotonic() - begin),
-              "rows": rows, "bytes": {name: path.stat().st_size for name, path in fast.items()},
+              "setting": qat.setting_of(args), "processor_seconds": round(qat.worked_seconds()), "rows": rows, "bytes": {name: path.stat().st_size for name, path in fast.items()},
               "decode_tokens_per_second": decode_speeds(fast, 5), "speed_type": args.speed_type,
               "end_steps": args.end_steps, "end_batch": args.end_batch, "end_rate": args.end_rate, "end_losses_by_ten": qat.means_of_ten(losses),
               "blocks": [{"block": block.block, "error": block.error, "uncompensated": block.uncompensated} for block in blocks],
               "recovered": [dataclasses.asdict(after) for after in recovered]}
     pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps({key: report[key] for key in ("rows", "bytes", "decode_tokens_per_second", "seconds")}))
+    print(json.dumps({key: report[key] for key in ("rows", "bytes", "decode_tokens_per_second", "processor_seconds")}))
 
 
 if __name__ == "__main__":

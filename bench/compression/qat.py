@@ -62,15 +62,22 @@ def parser_of(description, required, numbers, rate):
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--rate", type=float, default=rate)
+    parser.add_argument("--matmul", choices=("highest", "medium"), default="highest", help="medium: products of bfloat16")
     return parser
 
 
 def begin_work(args):
-    """The folder of --work, made; torch has --threads."""
+    """The folder of --work, made; torch has --threads and --matmul."""
     torch.set_num_threads(args.threads)
+    torch.set_float32_matmul_precision(args.matmul)
     work = pathlib.Path(args.work)
     work.mkdir(parents=True, exist_ok=True)
     return work
+
+
+def setting_of(args):
+    """What the seconds of a report depend on besides its options."""
+    return {"torch": torch.__version__, "threads": args.threads, "matmul": args.matmul}
 
 
 def means_of_ten(losses):
@@ -175,7 +182,7 @@ def main():
     differing, compared = train.differing_codes(model, files["qat"])
     rows = [{"method": method, **json.loads(line)} for method, line in zip(files, found)]
     report = {"source": pathlib.Path(args.source).name, "text": pathlib.Path(args.text).name, "scored_windows": args.scored,
-              "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,
+              "setting": setting_of(args), "options": {**vars(args), **dataclasses.asdict(options)}, "tokens": windows.numel(), "bytes": trained.stat().st_size,
               **{f"bytes_of_{method}": path.stat().st_size for method, path in others.items()}, "seconds": round(seconds),
               "processor_seconds": round(processor_seconds), "differing_codes": differing, "compared_codes": compared,
               "rows": rows, "end_losses_by_ten": means_of_ten(losses), "blocks": [dataclasses.asdict(block) for block in blocks]}

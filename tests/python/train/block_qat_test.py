@@ -9,7 +9,7 @@ import torch
 
 import kvasir
 from kvasir import train
-from kvasir.train.distill import divergence
+from kvasir.train.divergence import divergence
 from small_llama import StopAfter, Stopped, fresh_model, quantize, same_bits, windows
 
 OPTIONS = train.BlockQatOptions(type="Q4_0", steps=40, learning_rate=1e-3, save_every=7)

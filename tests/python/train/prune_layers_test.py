@@ -9,7 +9,7 @@ import torch
 
 import kvasir
 from kvasir import train
-from kvasir.train.distill import divergence
+from kvasir.train.divergence import divergence
 from kvasir.train.prune_layers import without_layers
 from small_llama import fresh_model, quantize, same_bits, windows
 

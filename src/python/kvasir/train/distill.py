@@ -11,6 +11,7 @@ from ..errors import usage_error
 from .block_qat import schedule
 from .checkpoint import Checkpoint, fingerprint_of
 from .data import batch_of
+from .divergence import divergence_of_heads
 from .fake_quant import Linear
 from .llama import Llama, LlamaConfig
 
@@ -126,16 +127,11 @@ class Distiller:
             group["lr"] = options.learning_rate * schedule(step, options.steps)
         with torch.no_grad():
             hidden = self._teacher.hidden(windows) if self._told is None else self._told[batch]
-            told = self._teacher.head(hidden).log_softmax(-1)
-        loss = divergence(told, self._student(windows))
+            told = self._teacher.normalised(hidden).flatten(0, 1)
+        said = self._student.normalised(self._student.hidden(windows)).flatten(0, 1)
+        loss = divergence_of_heads(told, self._teacher.head_matrix, said, self._student.head_matrix)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self._student.parameters(), 1.0)
         self._optimizer.step()
         return float(loss.detach())
-
-
-def divergence(teacher_logprobs: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-    """KL a token, in nats, of [windows, length, vocab_size]."""
-    return torch.nn.functional.kl_div(logits.log_softmax(-1).flatten(0, 1), teacher_logprobs.flatten(0, 1),
-                                      reduction="batchmean", log_target=True)

@@ -171,10 +171,19 @@ class Llama(nn.Module):
         out: torch.Tensor = self.model.embed_tokens(token_ids)
         return out
 
+    @property
+    def head_matrix(self) -> torch.Tensor:
+        """[vocab_size, hidden_size]."""
+        return self.model.embed_tokens.weight if self.config.tie_word_embeddings else self.lm_head.weight
+
+    def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The last block's output, as the head reads it."""
+        out: torch.Tensor = self.model.norm(hidden)
+        return out
+
     def head(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of the last block's output."""
-        matrix = self.model.embed_tokens.weight if self.config.tie_word_embeddings else self.lm_head.weight
-        return nn.functional.linear(self.model.norm(hidden), matrix)
+        return nn.functional.linear(self.normalised(hidden), self.head_matrix)
 
     def hidden(self, token_ids: torch.Tensor) -> torch.Tensor:
         """[windows, length] ids to the last block's output, [windows, length, hidden_size]."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from ..errors import usage_error
-from .distill import divergence
+from .divergence import divergence
 from .llama import Block, Llama
 
 
