@@ -28,6 +28,7 @@
 #include "eval/kv_forecast_training.h"
 #include "eval/kv_plan_trials.h"
 #include "eval/kv_text.h"
+#include "eval/own_text.h"
 #include "eval/windows.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
@@ -57,6 +58,7 @@ constexpr std::int32_t kCalibrationWindowTokens = 896;
 // Windows of the same length behind the calibration windows, which the statistics of keys are taken from: no format is
 // measured on the text that made it.
 constexpr std::int32_t kMostKeyWindows = 12;
+constexpr std::int32_t kOwnTextsAtOnce = 16, kOwnTextTokens = 1536;
 
 // Heads that matter are few: how many carry so much of all weight.
 constexpr double kMostWeight = 0.8;
@@ -154,26 +156,63 @@ void keep_what_holds(const std::string& path, io::KvCalibration& calibration) {
   }
 }
 
+// That of --file where the model writes the text.
+constexpr const char* kSelf = "self";
+
 struct NamedText {
   std::string file, text;
+  std::vector<TokenId> own_ids;  // of kSelf, instead of a text
 };
 using Windows = std::vector<std::vector<TokenId>>;
 
-// The texts of --file in their order.
+// The texts of --file in their order; that of kSelf is written later.
 Result<std::vector<NamedText>> read_texts(const CalibrateOptions& options) {
+  if (std::ranges::count(options.files, kSelf) > 1) return make_error(ErrorKind::kUsage, "--file: self may be given once", "file");
   std::vector<NamedText> texts;
   for (const std::string& file : options.files) {
-    KVASIR_TRY(std::string text, read_input_file(file));  // a pipe may let it wait: signals end it
-    texts.push_back({file, std::move(text)});
+    std::string text;
+    if (file != kSelf) {
+      KVASIR_TRY(text, read_input_file(file));  // a pipe may let it wait: signals end it
+    }
+    texts.push_back({file, std::move(text), {}});
   }
   return texts;
+}
+
+// As many as the windows take that are cut from one text of several.
+std::int64_t num_own_tokens(const CalibrateOptions& options) {
+  const auto share = [&](std::int32_t num_windows, std::int32_t tokens) {
+    const auto num_files = static_cast<std::int32_t>(options.files.size());
+    return std::int64_t{tokens} * ((num_windows + num_files - 1) / num_files);
+  };
+  return std::max({share(options.num_windows + kMostKeyWindows, kCalibrationWindowTokens),
+                   options.learns_forecast ? share(options.num_forecast_windows, eval::kForecastWindowTokens) : 0,
+                   options.measures_budgets ? share(options.num_cost_windows, eval::kForecastWindowTokens) : 0});
+}
+
+// Gives kSelf its tokens.
+Status write_own_text(const CalibrateOptions& options, const std::string& model, const GlobalOptions& globals,
+                      std::vector<NamedText>& texts, ProgressReporter& progress, Interruption& interruption) {
+  const auto self = std::ranges::find(texts, kSelf, &NamedText::file);
+  if (self == texts.end()) return {};
+  // Where no longer windows are read, the model need not reach farther.
+  const std::int32_t text_tokens = options.learns_forecast || options.measures_budgets ? kOwnTextTokens : kCalibrationWindowTokens;
+  KVASIR_TRY(EngineConfig config, make_engine_config({.ctx_tokens = text_tokens, .max_num_seqs = kOwnTextsAtOnce}, globals));
+  config.model_path = model;
+  config.kv_calibration = config.kv_key_components = false;
+  KVASIR_TRY(const ModelSession session, open_text_session(options.model, config, globals, &interruption.signals()));
+  KVASIR_TRY(self->own_ids, eval::write_own_text(*session.engine, num_own_tokens(options), text_tokens, interruption.keep_going(),
+                                                 [&](double done) { progress.report_fraction("writing", done); }));
+  return {};
 }
 
 // At most so many, the first of each text, then the second, and so on.
 Result<Windows> cut_in_turn(const Engine& engine, const std::vector<NamedText>& texts, std::int32_t ctx_tokens, std::int32_t max_windows) {
   std::vector<Windows> of_texts;
-  for (const auto& [file, text] : texts) {
-    auto windows = eval::cut_windows(*engine.tokenizer(), text, ctx_tokens, max_windows);
+  const text::Tokenizer& tokenizer = *engine.tokenizer();
+  for (const auto& [file, text, own_ids] : texts) {
+    auto windows = own_ids.empty() ? eval::cut_windows(tokenizer, text, ctx_tokens, max_windows)
+                                   : eval::cut_windows(tokenizer, own_ids, ctx_tokens, max_windows);
     if (!windows) {
       return make_error(windows.error().kind, fmt::format("{}: {}", printable_line(file), windows.error().message), "file");
     }
@@ -275,7 +314,7 @@ Result<CutTexts> cut_texts(const CalibrateOptions& options, const EngineConfig& 
 }
 
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
-  KVASIR_TRY(const std::vector<NamedText> texts, read_texts(options));
+  KVASIR_TRY(std::vector<NamedText> texts, read_texts(options));
   Interruption interruption;
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   const EngineOptions engine = {.ctx_tokens = kCalibrationWindowTokens,
@@ -287,9 +326,12 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   config.kv_calibration = config.kv_key_components = false;  // existing files may be broken, and will be replaced
   const std::string path = io::kv_calibration_path(model);
   KVASIR_CHECKED(can_replace_text_file(path));
+  ProgressReporter progress({.quiet = globals.quiet});
+  const Status written = write_own_text(options, model, globals, texts, progress, interruption);
+  if (!written && written.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+  KVASIR_CHECKED(written);
   KVASIR_TRY(const CutTexts cut, cut_texts(options, config, globals, texts, interruption));
   const auto& [windows, of_keys, of_forecast, of_budgets] = cut;
-  ProgressReporter progress({.quiet = globals.quiet});
   const auto num_heads = eval::measure_key_components(config, of_keys, [&](double done) { progress.report_fraction("keys", done); },
                                                       interruption.keep_going());
   if (!num_heads && num_heads.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
@@ -337,7 +379,8 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
       "calibrate-kv", "Calibrate KV-cache compression for a model");
   verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   verb->add_option("--file", options->files,
-                   "Calibration text, of a kind that the model is good at; again for more kinds, whose windows come in turn")
+                   "Calibration text, of a kind that the model is good at, or self: what the model writes; again for more kinds, whose "
+                   "windows come in turn")
       ->take_all()
       ->expected(1)
       ->required();

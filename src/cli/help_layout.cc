@@ -79,7 +79,7 @@ constexpr Examples kExamples[] = {
     {"eval kv",
      "  kvasir eval kv smollm2:135m --file text.txt --report results\n"
      "  kvasir eval kv model.gguf --file text.txt --report results --policies ladder,snapkv --budgets 0.3,0.1"},
-    {"calibrate-kv", "  kvasir calibrate-kv smollm2:135m --file text.txt"},
+    {"calibrate-kv", "  kvasir calibrate-kv smollm2:135m --file text.txt\n  kvasir calibrate-kv smollm2:135m --file text.txt --file self --forecast"},
     {"kv", "  kvasir kv explain kv.db"},
     {"kv explain",
      "  kvasir kv explain kv.db                     lists the sequences of a log\n"

@@ -8,7 +8,11 @@ namespace kvasir::eval {
 
 Result<std::vector<std::vector<TokenId>>> cut_windows(const text::Tokenizer& tokenizer, std::string_view text,
                                                       std::int32_t ctx_tokens, std::int32_t max_windows) {
-  const std::vector<TokenId> ids = tokenizer.encode(text, {.parse_special = false, .add_special = false});
+  return cut_windows(tokenizer, tokenizer.encode(text, {.parse_special = false, .add_special = false}), ctx_tokens, max_windows);
+}
+
+Result<std::vector<std::vector<TokenId>>> cut_windows(const text::Tokenizer& tokenizer, std::span<const TokenId> ids,
+                                                      std::int32_t ctx_tokens, std::int32_t max_windows) {
   const auto ctx = static_cast<std::size_t>(ctx_tokens);
   std::size_t num_windows = ids.size() / ctx;
   if (max_windows > 0) num_windows = std::min(num_windows, static_cast<std::size_t>(max_windows));

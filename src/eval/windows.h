@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace kvasir::eval {
 // Where the model adds BOS it replaces the first token of each window. At most `max_windows` (0: all). Error
 // (kUnmet) when the text is shorter than one window.
 Result<std::vector<std::vector<TokenId>>> cut_windows(const text::Tokenizer& tokenizer, std::string_view text,
+                                                      std::int32_t ctx_tokens, std::int32_t max_windows);
+
+// The same of a text that is tokenised.
+Result<std::vector<std::vector<TokenId>>> cut_windows(const text::Tokenizer& tokenizer, std::span<const TokenId> ids,
                                                       std::int32_t ctx_tokens, std::int32_t max_windows);
 
 }  // namespace kvasir::eval

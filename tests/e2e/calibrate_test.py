@@ -27,6 +27,15 @@ class CalibrateKv(CommandLineTest):
         run = ["run", model, "--file", self.text, "--raw", "--max-tokens", "4", "--temperature", "0", "--kv-budget", "0.3"]
         self.assertLessEqual(self.json(*run)["memory"]["kv_bytes_share"], 0.3)
 
+    def test_the_model_writes_the_text_of_self(self):
+        model = self.model(MODELS / "qwen3-q4_1.gguf")
+        found = self.json("calibrate-kv", model, "--file", "self")
+        self.assertEqual(self.json("calibrate-kv", model, "--file", "self"), found)
+        beside = self.json("calibrate-kv", model, "--file", self.text, "--file", "self", "--windows", "2")
+        self.assertNotEqual(beside["formats"], found["formats"])
+        self.assertNotEqual(beside["formats"], self.json("calibrate-kv", model, "--file", self.text)["formats"])
+        self.refusal(USAGE, "calibrate-kv", model, "--file", "self", "--file", "self", says="--file: self may be given once")
+
     def test_layers_with_a_window_have_no_weights(self):
         found = self.json("calibrate-kv", self.model(GEMMA), "--file", self.text)
         self.assertEqual(len(found["head_weights"]), 2)  # of the layer without a window
